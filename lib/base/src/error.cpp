@@ -6,18 +6,30 @@ namespace fabric {
 
 std::string_view to_string(Errc code) {
   switch (code) {
-    case Errc::not_found: return "not found";
-    case Errc::already_exists: return "already exists";
-    case Errc::conflict: return "conflict";
-    case Errc::gone: return "gone";
-    case Errc::invalid: return "invalid";
-    case Errc::unsupported: return "unsupported";
-    case Errc::unauthorized: return "unauthorized";
-    case Errc::forbidden: return "forbidden";
-    case Errc::unavailable: return "unavailable";
-    case Errc::timeout: return "timeout";
-    case Errc::cancelled: return "cancelled";
-    case Errc::internal: return "internal error";
+    case Errc::not_found:
+      return "not found";
+    case Errc::already_exists:
+      return "already exists";
+    case Errc::conflict:
+      return "conflict";
+    case Errc::gone:
+      return "gone";
+    case Errc::invalid:
+      return "invalid";
+    case Errc::unsupported:
+      return "unsupported";
+    case Errc::unauthorized:
+      return "unauthorized";
+    case Errc::forbidden:
+      return "forbidden";
+    case Errc::unavailable:
+      return "unavailable";
+    case Errc::timeout:
+      return "timeout";
+    case Errc::cancelled:
+      return "cancelled";
+    case Errc::internal:
+      return "internal error";
   }
   return "unknown";
 }
@@ -34,8 +46,7 @@ std::string Error::message() const {
 }
 
 std::unexpected<Error> fail_errno(int errno_value, std::string context) {
-  return std::unexpected(
-      Error{errc_of_errno(errno_value), std::move(context), {errno_value, std::system_category()}});
+  return std::unexpected(Error{errc_of_errno(errno_value), std::move(context), {errno_value, std::system_category()}});
 }
 
 Errc errc_of_errno(int errno_value) {
@@ -43,26 +54,35 @@ Errc errc_of_errno(int errno_value) {
     case ENOENT:
     case ESRCH:
     case ENODEV:
-    case EADDRNOTAVAIL: return Errc::not_found;
-    case EEXIST: return Errc::already_exists;
+    case EADDRNOTAVAIL:
+      return Errc::not_found;
+    case EEXIST:
+      return Errc::already_exists;
     case EINVAL:
-    case ERANGE: return Errc::invalid;
+    case ERANGE:
+      return Errc::invalid;
     case ENOSYS:
     case EOPNOTSUPP:
     case EPROTONOSUPPORT:
-    case EAFNOSUPPORT: return Errc::unsupported;
+    case EAFNOSUPPORT:
+      return Errc::unsupported;
     case EPERM:
-    case EACCES: return Errc::forbidden;
+    case EACCES:
+      return Errc::forbidden;
     case EBUSY:
     case EAGAIN:
     case ENOBUFS:
     case ENOMEM:
     case ECONNREFUSED:
     case ENETUNREACH:
-    case EHOSTUNREACH: return Errc::unavailable;
-    case ETIMEDOUT: return Errc::timeout;
-    case ECANCELED: return Errc::cancelled;
-    default: return Errc::internal;
+    case EHOSTUNREACH:
+      return Errc::unavailable;
+    case ETIMEDOUT:
+      return Errc::timeout;
+    case ECANCELED:
+      return Errc::cancelled;
+    default:
+      return Errc::internal;
   }
 }
 

@@ -22,20 +22,27 @@ Secret& Secret::operator=(Secret&& other) noexcept {
   return *this;
 }
 
-Secret::~Secret() { cleanse(); }
+Secret::~Secret() {
+  cleanse();
+}
 
 std::string_view Secret::reveal_text() const {
   return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
 }
 
-bool Secret::equals(const Secret& other) const { return constant_time_equal(bytes_, other.bytes_); }
+bool Secret::equals(const Secret& other) const {
+  return constant_time_equal(bytes_, other.bytes_);
+}
 
-void Secret::cleanse() noexcept { cleanse_memory(bytes_); }
+void Secret::cleanse() noexcept {
+  cleanse_memory(bytes_);
+}
 
 bool constant_time_equal(std::span<const std::uint8_t> a, std::span<const std::uint8_t> b) {
   if (a.size() != b.size()) return false;
   unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned>(a[i] ^ b[i]);
   return difference == 0;
 }
 

@@ -73,9 +73,13 @@ bool Cidr::contains(const IpAddress& address) const {
   return address.family() == family() && masked(address, length_) == address_;
 }
 
-bool Cidr::contains(const Cidr& other) const { return other.length_ >= length_ && contains(other.address_); }
+bool Cidr::contains(const Cidr& other) const {
+  return other.length_ >= length_ && contains(other.address_);
+}
 
-std::string Cidr::to_string() const { return fmt::format("{}/{}", address_, length_); }
+std::string Cidr::to_string() const {
+  return fmt::format("{}/{}", address_, length_);
+}
 
 Result<std::vector<Cidr>> parse_cidr_list(std::string_view comma_separated) {
   std::vector<Cidr> prefixes;
@@ -85,7 +89,8 @@ Result<std::vector<Cidr>> parse_cidr_list(std::string_view comma_separated) {
     FABRIC_TRY(auto prefix, Cidr::parse(trimmed(rest.substr(0, comma))));
     prefixes.push_back(prefix);
     rest = comma == std::string_view::npos ? std::string_view{} : trimmed(rest.substr(comma + 1));
-    if (comma != std::string_view::npos && rest.empty()) return fail(Errc::invalid, "'{}' ends with a comma", comma_separated);
+    if (comma != std::string_view::npos && rest.empty())
+      return fail(Errc::invalid, "'{}' ends with a comma", comma_separated);
   }
   return prefixes;
 }

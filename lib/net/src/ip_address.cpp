@@ -7,7 +7,9 @@
 
 namespace fabric::net {
 
-std::string_view to_string(Family family) { return family == Family::ipv4 ? "IPv4" : "IPv6"; }
+std::string_view to_string(Family family) {
+  return family == Family::ipv4 ? "IPv4" : "IPv6";
+}
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
   // inet_pton wants a terminated string, and no address is longer than INET6_ADDRSTRLEN.
@@ -63,7 +65,9 @@ bool IpAddress::is_link_local() const {
   return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80;
 }
 
-bool IpAddress::is_multicast() const { return is_v4() ? (bytes_[0] & 0xf0) == 0xe0 : bytes_[0] == 0xff; }
+bool IpAddress::is_multicast() const {
+  return is_v4() ? (bytes_[0] & 0xf0) == 0xe0 : bytes_[0] == 0xff;
+}
 
 std::string IpAddress::to_string() const {
   std::array<char, INET6_ADDRSTRLEN> buffer{};

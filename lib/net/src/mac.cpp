@@ -18,6 +18,8 @@ Result<Mac> Mac::parse(std::string_view text) {
   return mac;
 }
 
-std::string Mac::to_string() const { return fmt::format("{:02x}", fmt::join(bytes, ":")); }
+std::string Mac::to_string() const {
+  return fmt::format("{:02x}", fmt::join(bytes, ":"));
+}
 
 }  // namespace fabric::net

@@ -5,7 +5,9 @@
 namespace fabric::net {
 namespace {
 
-Cidr cidr(const char* text) { return Cidr::parse(text).value(); }
+Cidr cidr(const char* text) {
+  return Cidr::parse(text).value();
+}
 
 TEST(Cidr, RefusesHostBitsAndNamesTheCanonicalForm) {
   const auto r = Cidr::parse("10.1.2.3/16");
@@ -14,7 +16,8 @@ TEST(Cidr, RefusesHostBitsAndNamesTheCanonicalForm) {
 }
 
 TEST(Cidr, RefusesMalformedText) {
-  for (const char* text : {"10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "fd00::/129", "10.0.0.0/-1", "10.0.0.0/016", "/8", "x/8"}) {
+  for (const char* text :
+       {"10.0.0.0", "10.0.0.0/", "10.0.0.0/33", "fd00::/129", "10.0.0.0/-1", "10.0.0.0/016", "/8", "x/8"}) {
     SCOPED_TRACE(text);
     EXPECT_EQ(Cidr::parse(text).error().code, Errc::invalid);
   }
@@ -31,7 +34,8 @@ TEST(Cidr, ContainsAndOverlaps) {
 }
 
 TEST(Cidr, CanonicalSetDropsWhatIsContained) {
-  const std::vector prefixes{cidr("fd00::/48"), cidr("10.1.0.0/16"), cidr("10.0.0.0/8"), cidr("10.1.0.0/16"), cidr("11.0.0.0/8")};
+  const std::vector prefixes{cidr("fd00::/48"), cidr("10.1.0.0/16"), cidr("10.0.0.0/8"), cidr("10.1.0.0/16"),
+                             cidr("11.0.0.0/8")};
   EXPECT_EQ(join(canonical_set(prefixes)), "10.0.0.0/8, 11.0.0.0/8, fd00::/48");
 }
 

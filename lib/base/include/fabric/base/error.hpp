@@ -81,15 +81,15 @@ struct fmt::formatter<fabric::Error> : fmt::formatter<std::string> {
 
 #define FABRIC_CONCAT_INNER(a, b) a##b
 #define FABRIC_CONCAT(a, b) FABRIC_CONCAT_INNER(a, b)
-#define FABRIC_TRY_IMPL(tmp, ret, decl, expr)                     \
-  auto tmp = (expr);                                              \
-  if (!tmp) ret std::unexpected(std::move(tmp).error());          \
+#define FABRIC_TRY_IMPL(tmp, ret, decl, expr)            \
+  auto tmp = (expr);                                     \
+  if (!tmp) ret std::unexpected(std::move(tmp).error()); \
   decl = *std::move(tmp)
-#define FABRIC_CHECK_IMPL(tmp, ret, expr)                         \
+#define FABRIC_CHECK_IMPL(tmp, ret, expr) \
   if (auto tmp = (expr); !tmp) ret std::unexpected(std::move(tmp).error())
 
-/// FABRIC_TRY(auto value, function()); returns the error to the caller. The CO_ forms are for coroutines, the CHECK forms
-/// for Result<void>.
+/// FABRIC_TRY(auto value, function()); returns the error to the caller. The CO_ forms are for coroutines, the CHECK
+/// forms for Result<void>.
 #define FABRIC_TRY(decl, ...) FABRIC_TRY_IMPL(FABRIC_CONCAT(fabric_try_, __LINE__), return, decl, (__VA_ARGS__))
 #define FABRIC_CO_TRY(decl, ...) FABRIC_TRY_IMPL(FABRIC_CONCAT(fabric_try_, __LINE__), co_return, decl, (__VA_ARGS__))
 #define FABRIC_CHECK(...) FABRIC_CHECK_IMPL(FABRIC_CONCAT(fabric_check_, __LINE__), return, (__VA_ARGS__))

@@ -8,13 +8,16 @@
 
 namespace fabric {
 
-/// Owns secret bytes (keys, tokens, PSKs). Cannot be copied or formatted, compares in constant time, and is cleansed when
-/// destroyed or moved from. Whoever needs the bytes asks for `reveal()`, which is easy to find in a review.
+/// Owns secret bytes (keys, tokens, PSKs). Cannot be copied or formatted, compares in constant time, and is cleansed
+/// when destroyed or moved from. Whoever needs the bytes asks for `reveal()`, which is easy to find in a review.
 class Secret {
  public:
   Secret() = default;
+
   explicit Secret(std::size_t size) : bytes_(size) {}
+
   explicit Secret(std::span<const std::uint8_t> bytes) : bytes_(bytes.begin(), bytes.end()) {}
+
   static Secret from_text(std::string_view text);
 
   Secret(const Secret&) = delete;
@@ -27,9 +30,13 @@ class Secret {
   Secret duplicate() const { return Secret(std::span<const std::uint8_t>(bytes_)); }
 
   bool empty() const { return bytes_.empty(); }
+
   std::size_t size() const { return bytes_.size(); }
+
   std::span<const std::uint8_t> reveal() const { return bytes_; }
+
   std::string_view reveal_text() const;
+
   std::span<std::uint8_t> writable() { return bytes_; }
 
   /// Constant time for equal sizes.

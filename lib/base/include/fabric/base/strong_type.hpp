@@ -15,8 +15,11 @@ class StrongType {
  public:
   using value_type = T;
   StrongType() = default;
+
   explicit StrongType(T value) : value_(std::move(value)) {}
+
   const T& value() const { return value_; }
+
   auto operator<=>(const StrongType&) const = default;
 
  private:

@@ -15,10 +15,12 @@ struct FreeWith {
 };
 template <class T>
 struct FirstArgument;
+
 template <class R, class A>
 struct FirstArgument<R (*)(A*)> {
   using type = A;
 };
+
 template <class R, class A>
 struct FirstArgument<R (*)(A*) noexcept> {
   using type = A;
@@ -27,7 +29,6 @@ struct FirstArgument<R (*)(A*) noexcept> {
 
 /// Owns a C library's object: `using NlSocket = UniqueResource<&nl_socket_free>;`
 template <auto Free>
-using UniqueResource =
-    std::unique_ptr<typename detail::FirstArgument<decltype(Free)>::type, detail::FreeWith<Free>>;
+using UniqueResource = std::unique_ptr<typename detail::FirstArgument<decltype(Free)>::type, detail::FreeWith<Free>>;
 
 }  // namespace fabric

@@ -27,11 +27,16 @@ class Cidr {
   static Cidr any(Family family);
 
   const IpAddress& address() const { return address_; }
+
   int length() const { return length_; }
+
   Family family() const { return address_.family(); }
+
   bool contains(const IpAddress& address) const;
   bool contains(const Cidr& other) const;
+
   bool overlaps(const Cidr& other) const { return contains(other) || other.contains(*this); }
+
   std::string to_string() const;
   auto operator<=>(const Cidr&) const = default;
 
@@ -43,16 +48,18 @@ class Cidr {
 /// Parses "a,b, c" and lists of single prefixes alike; an empty text gives an empty list.
 Result<std::vector<Cidr>> parse_cidr_list(std::string_view comma_separated);
 
-/// Sorted, without duplicates and without prefixes that another one of the list contains. Adjacent halves are not merged,
-/// since every prefix stays one that somebody configured.
+/// Sorted, without duplicates and without prefixes that another one of the list contains. Adjacent halves are not
+/// merged, since every prefix stays one that somebody configured.
 std::vector<Cidr> canonical_set(std::span<const Cidr> prefixes);
 
 /// The first pair (a of left, b of right) that overlaps, in order; nullptrs when none does.
 struct Overlap {
   const Cidr* left = nullptr;
   const Cidr* right = nullptr;
+
   explicit operator bool() const { return left != nullptr; }
 };
+
 Overlap first_overlap(std::span<const Cidr> left, std::span<const Cidr> right);
 
 /// "10.0.0.0/16, fd00::/48".

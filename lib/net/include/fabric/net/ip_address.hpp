@@ -18,7 +18,9 @@ enum class Family : std::uint8_t { ipv4, ipv6 };
 std::string_view to_string(Family family);
 
 /// Bits in an address of this family: 32 or 128.
-constexpr int address_bits(Family family) { return family == Family::ipv4 ? 32 : 128; }
+constexpr int address_bits(Family family) {
+  return family == Family::ipv4 ? 32 : 128;
+}
 
 /// An IPv4 or IPv6 address; IPv4-mapped IPv6 addresses are refused by parse. Ordered by family, then numerically.
 class IpAddress {
@@ -32,13 +34,17 @@ class IpAddress {
   static IpAddress v4(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d);
 
   Family family() const { return family_; }
+
   bool is_v4() const { return family_ == Family::ipv4; }
+
   bool is_unspecified() const;
   bool is_loopback() const;
   bool is_link_local() const;
   bool is_multicast() const;
+
   /// Network order; four bytes for IPv4, sixteen for IPv6.
   std::span<const std::uint8_t> bytes() const { return {bytes_.data(), is_v4() ? std::size_t{4} : std::size_t{16}}; }
+
   std::string to_string() const;
   auto operator<=>(const IpAddress&) const = default;
 
