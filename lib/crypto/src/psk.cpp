@@ -1,0 +1,108 @@
+#include <fabric/crypto/psk.hpp>
+
+#include <fmt/format.h>
+
+#include "encoding.hpp"
+
+namespace fabric::crypto {
+
+namespace {
+
+Secret expand(const Secret& prk, std::string_view label, std::string_view cluster_set, std::size_t size) {
+  const std::string whole = std::string(label) + std::string(cluster_set);
+  return hkdf_expand(prk, view_of(whole), size);
+}
+
+Bytes identity_message(std::string_view cluster_id, const Ed25519Public& identity) {
+  Writer out;
+  out.text("fabric/v1 identity");
+  out.text(cluster_id);
+  out.raw(identity.value());
+  return std::move(out).take();
+}
+
+Bytes join_message(std::string_view cluster_id, const X25519Public& reply_key, const Ed25519Public& identity) {
+  Writer out;
+  out.text("fabric/v1 join request");
+  out.text(cluster_id);
+  out.raw(reply_key.value());
+  out.raw(identity.value());
+  return std::move(out).take();
+}
+
+bool any_made(const PskSet& psks, ByteView message, ByteView mac) {
+  bool made = false;
+  for (const auto& id : psks.ids())
+    made = psks.find(id)->check(message, mac) || made;
+  return made;
+}
+
+}  // namespace
+
+std::string PskId::to_string() const {
+  return fmt::format("{}:{:02x}", number, fmt::join(fingerprint, ""));
+}
+
+Result<Psk> Psk::make(std::uint32_t number, const Secret& psk, std::string_view cluster_set) {
+  if (psk.size() < kMinPskSize) {
+    return fail(Errc::invalid, "a PSK has at least {} bytes, this one {}: let the broker draw one", kMinPskSize,
+                psk.size());
+  }
+  const auto prk = hkdf_extract(view_of("fabric/v1"), psk.reveal());
+  PskId id{.number = number, .fingerprint = {}};
+  std::ranges::copy(hkdf_expand(prk, view_of("fabric/v1 id"), id.fingerprint.size()).reveal(), id.fingerprint.begin());
+  return Psk(id, expand(prk, "fabric/v1 auth", cluster_set, 32), expand(prk, "fabric/v1 mix", cluster_set, 32));
+}
+
+Digest Psk::mac(ByteView message) const {
+  return hmac_sha256(auth_.reveal(), message);
+}
+
+bool Psk::check(ByteView message, ByteView given) const {
+  return constant_time_equal(mac(message), given);
+}
+
+Result<void> PskSet::add(Psk psk) {
+  for (const auto& [id, known] : psks_) {
+    if (id.number == psk.id().number) return fail(Errc::already_exists, "two PSKs with the number {}", id.number);
+  }
+  const auto id = psk.id();
+  psks_.emplace(id, std::move(psk));
+  return {};
+}
+
+const Psk* PskSet::find(const PskId& id) const {
+  const auto found = psks_.find(id);
+  return found == psks_.end() ? nullptr : &found->second;
+}
+
+const Psk* PskSet::newest() const {
+  return psks_.empty() ? nullptr : &psks_.rbegin()->second;
+}
+
+std::vector<PskId> PskSet::ids() const {
+  std::vector<PskId> ids;
+  for (const auto& [id, psk] : psks_)
+    ids.push_back(id);
+  return ids;
+}
+
+Digest identity_mac(const Psk& psk, std::string_view cluster_id, const Ed25519Public& identity) {
+  return psk.mac(identity_message(cluster_id, identity));
+}
+
+bool check_identity_mac(const PskSet& psks, std::string_view cluster_id, const Ed25519Public& identity, ByteView mac) {
+  return any_made(psks, identity_message(cluster_id, identity), mac);
+}
+
+Digest join_request_mac(const Psk& psk, std::string_view cluster_id, const X25519Public& reply_key,
+                        const Ed25519Public& identity) {
+  return psk.mac(join_message(cluster_id, reply_key, identity));
+}
+
+bool check_join_request_mac(const PskSet& psks, std::string_view cluster_id, const X25519Public& reply_key,
+                            const Ed25519Public& identity, ByteView mac) {
+  return any_made(psks, join_message(cluster_id, reply_key, identity), mac);
+}
+
+}  // namespace fabric::crypto
