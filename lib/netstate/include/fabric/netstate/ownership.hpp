@@ -12,7 +12,10 @@ namespace fabric::netstate {
 /// SAs and ESP policies: reqid 0x46000000..0x46ffffff ('F' in the first byte), one number per remote cluster.
 inline constexpr std::uint32_t kReqidBase = 0x46000000;
 inline constexpr std::uint32_t kReqidMask = 0xff000000;
-constexpr bool is_ours(std::uint32_t reqid) { return (reqid & kReqidMask) == kReqidBase; }
+
+constexpr bool is_ours(std::uint32_t reqid) {
+  return (reqid & kReqidMask) == kReqidBase;
+}
 
 /// Policies: these two priorities. A block policy has no template, so a reqid cannot mark it.
 inline constexpr std::uint32_t kEspPriority = 460'100;

@@ -27,8 +27,8 @@ using net::IpAddress;
 using Spi = StrongType<struct SpiTag, std::uint32_t>;
 using Reqid = StrongType<struct ReqidTag, std::uint32_t>;
 
-/// RFC 4303 with AEAD: rfc4106(gcm(aes)) with a 256-bit key, or rfc7539esp(chacha20,poly1305). ICV is 128 bits for both,
-/// key material is 36 bytes: 32 of key, 4 of salt.
+/// RFC 4303 with AEAD: rfc4106(gcm(aes)) with a 256-bit key, or rfc7539esp(chacha20,poly1305). ICV is 128 bits for
+/// both, key material is 36 bytes: 32 of key, 4 of salt.
 enum class Aead : std::uint8_t { aes_gcm_256, chacha20_poly1305 };
 
 /// Key material of a desired SA. Shared because desired states are immutable snapshots that several plans may hold.
@@ -61,12 +61,12 @@ struct Sa {
   Reqid reqid;
   Aead aead = Aead::aes_gcm_256;
   std::optional<UdpEncap> encap;
-  std::uint32_t replay_window = 1024;      ///< Packets; RFC 4303 wants 32 at least, the kernel takes 4096 at most.
-  std::uint64_t soft_packets = 0;          ///< 0: no limit. The kernel reports the soft limit, and deletes at the hard one.
+  std::uint32_t replay_window = 1024;  ///< Packets; RFC 4303 wants 32 at least, the kernel takes 4096 at most.
+  std::uint64_t soft_packets = 0;      ///< 0: no limit. The kernel reports the soft limit, and deletes at the hard one.
   std::uint64_t hard_packets = 0;
-  std::uint64_t hard_seconds = 0;          ///< Since it was added; 0: no limit.
-  KeyMaterial key;                         ///< Null on observed SAs, and on desired SAs that are kept but may not be added.
-  std::optional<SaCounters> counters;      ///< Only on observed SAs.
+  std::uint64_t hard_seconds = 0;      ///< Since it was added; 0: no limit.
+  KeyMaterial key;                     ///< Null on observed SAs, and on desired SAs that are kept but may not be added.
+  std::optional<SaCounters> counters;  ///< Only on observed SAs.
 
   /// Equality of what was configured; key and counters are not compared, as the kernel does not give keys back.
   friend bool operator==(const Sa& a, const Sa& b) {
@@ -108,9 +108,9 @@ struct XfrmPolicy {
 struct VxlanLink {
   std::uint32_t vni = 0;
   std::uint16_t port = 0;
-  IpAddress local;       ///< Outer source address.
+  IpAddress local;  ///< Outer source address.
   net::Mac mac;
-  std::uint32_t mtu = 0; ///< Bytes.
+  std::uint32_t mtu = 0;  ///< Bytes.
   auto operator<=>(const VxlanLink&) const = default;
 };
 
@@ -153,22 +153,25 @@ struct IpSet {
 
 /// Where our chains are called from. Each is entered first in its hook.
 enum class FilterHook : std::uint8_t {
-  nat_postrouting,   ///< Before kube-proxy's and the CNI's masquerading.
+  nat_postrouting,  ///< Before kube-proxy's and the CNI's masquerading.
   filter_forward,
   filter_input,
-  mangle_forward,    ///< MSS clamp.
+  mangle_forward,  ///< MSS clamp.
 };
 
 struct KeepSource {  ///< No source translation for this connection, whatever rule of others would ask for it.
   auto operator<=>(const KeepSource&) const = default;
 };
+
 struct Accept {
   auto operator<=>(const Accept&) const = default;
 };
+
 struct SourceNat {
   IpAddress to;
   auto operator<=>(const SourceNat&) const = default;
 };
+
 struct ClampMss {  ///< Sets the MSS of SYN segments to at most this many bytes.
   std::uint16_t mss = 0;
   auto operator<=>(const ClampMss&) const = default;
@@ -176,12 +179,12 @@ struct ClampMss {  ///< Sets the MSS of SYN segments to at most this many bytes.
 
 /// One rule in the vocabulary that legacy iptables and nftables share; the driver translates.
 struct FilterRule {
-  std::optional<std::string> src_set;   ///< Name of an IpSet of the same family.
+  std::optional<std::string> src_set;  ///< Name of an IpSet of the same family.
   std::optional<std::string> dst_set;
   std::optional<std::string> out_link;
   std::optional<std::string> in_link;
-  std::optional<std::uint8_t> protocol; ///< IPPROTO_UDP, IPPROTO_TCP, IPPROTO_ESP...; ClampMss implies TCP SYN.
-  std::optional<std::uint16_t> dport;   ///< Needs protocol UDP or TCP.
+  std::optional<std::uint8_t> protocol;  ///< IPPROTO_UDP, IPPROTO_TCP, IPPROTO_ESP...; ClampMss implies TCP SYN.
+  std::optional<std::uint16_t> dport;    ///< Needs protocol UDP or TCP.
   std::variant<Accept, KeepSource, SourceNat, ClampMss> action;
   auto operator<=>(const FilterRule&) const = default;
 };
@@ -202,7 +205,8 @@ struct State {
   std::map<RouteKey, Route> routes;
   std::map<std::string, IpSet> ipsets;
   std::map<ChainKey, std::vector<FilterRule>> chains;
-  std::map<std::string, std::string> sysctls;  ///< "net/ipv4/conf/eth0/rp_filter" -> value. Old values are restored by uninstall.
+  std::map<std::string, std::string>
+      sysctls;  ///< "net/ipv4/conf/eth0/rp_filter" -> value. Old values are restored by uninstall.
   bool operator==(const State&) const = default;
 };
 
@@ -227,9 +231,9 @@ enum class FilterBackend : std::uint8_t { legacy, nft };
 /// What planners must know of the node and what is not ours.
 struct HostFacts {
   std::vector<Interface> interfaces;
-  std::map<Family, std::string> default_link;  ///< Device of the default route.
+  std::map<Family, std::string> default_link;         ///< Device of the default route.
   FilterBackend filter_backend = FilterBackend::nft;  ///< The backend that masquerading of others is seen in.
-  std::map<std::string, std::string> sysctls;  ///< rp_filter and forwarding values that the planner asks for.
+  std::map<std::string, std::string> sysctls;         ///< rp_filter and forwarding values that the planner asks for.
   bool operator==(const HostFacts&) const = default;
 };
 
