@@ -1,0 +1,100 @@
+#include <fabric/base/assert.hpp>
+#include <fabric/gateway/announcements.hpp>
+
+#include <algorithm>
+
+namespace fabric::gateway {
+
+namespace {
+
+using crypto::Checked;
+using crypto::Reject;
+
+constexpr std::size_t kMaxKeys = 2;
+
+const std::string* field(const std::map<std::string, std::string>& config, std::string_view name) {
+  const auto found = config.find(std::string(name));
+  return found == config.end() ? nullptr : &found->second;
+}
+
+Checked<void> belongs_together(const Peer& peer) {
+  const auto& instance = peer.state.record.instance;
+  for (std::size_t i = 0; i < peer.keys.size(); ++i) {
+    const auto& record = peer.keys[i].record;
+    const bool ascending = i == 0 || peer.keys[i - 1].record.generation < record.generation;
+    if (record.instance != instance || !ascending) return std::unexpected(Reject::mixed_instances);
+  }
+  return {};
+}
+
+bool is_older(const Peer& given, const Peer& known) {
+  return given.keys.back().record.generation < known.keys.back().record.generation ||
+         given.state.record.counter < known.state.record.counter;
+}
+
+}  // namespace
+
+Checked<RawAnnouncement> read_backend_config(const std::map<std::string, std::string>& config) {
+  const auto* keys = field(config, kKeysField);
+  const auto* state = field(config, kStateField);
+  if (keys == nullptr || state == nullptr) return std::unexpected(Reject::malformed);
+  RawAnnouncement raw;
+  std::string_view rest = *keys;
+  for (bool more = true; more;) {
+    const auto comma = rest.find(',');
+    more = comma != std::string_view::npos;
+    if (raw.keys.size() == kMaxKeys) return std::unexpected(Reject::oversized);
+    auto bytes = crypto::from_base64(rest.substr(0, comma), crypto::kMaxKeyRecord);
+    if (!bytes) return std::unexpected(Reject::malformed);
+    raw.keys.push_back(*std::move(bytes));
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  auto bytes = crypto::from_base64(*state, crypto::kMaxStateRecord);
+  if (!bytes) return std::unexpected(Reject::malformed);
+  raw.state = *std::move(bytes);
+  return raw;
+}
+
+std::map<std::string, std::string> write_backend_config(std::span<const crypto::AnnouncedKey> keys,
+                                                        const crypto::AnnouncedState& state) {
+  std::string joined;
+  for (const auto& key : keys) {
+    if (!joined.empty()) joined += ',';
+    joined += crypto::to_base64(key.bytes);
+  }
+  return {{std::string(kKeysField), std::move(joined)}, {std::string(kStateField), crypto::to_base64(state.bytes)}};
+}
+
+Checked<void> accept(Peers& peers, const RawAnnouncement& raw, const crypto::PskSet& psks,
+                     const crypto::Expected& expected) {
+  FABRIC_ASSERT(expected.owner != nullptr);
+  if (raw.keys.empty() || raw.keys.size() > kMaxKeys) return std::unexpected(Reject::malformed);
+  const auto known = peers.find(*expected.owner);
+  Peer peer;
+  auto state = crypto::verify_state_record(raw.state, psks, expected);
+  if (!state) return std::unexpected(state.error());
+  peer.state = *std::move(state);
+  for (const auto& bytes : raw.keys) {
+    auto key = crypto::verify_key_record(bytes, psks, expected);
+    if (!key) return std::unexpected(key.error());
+    peer.keys.push_back(*std::move(key));
+  }
+  if (auto together = belongs_together(peer); !together) return together;
+  if (known != peers.end() && is_older(peer, known->second)) return std::unexpected(Reject::stale_generation);
+  peers.insert_or_assign(*expected.owner, std::move(peer));
+  return {};
+}
+
+void mark_deleted(Peers& peers, const crypto::GatewayId& id, TimePoint now) {
+  const auto found = peers.find(id);
+  if (found != peers.end() && !found->second.deleted) found->second.deleted = now;
+}
+
+void forget_gone(Peers& peers, TimePoint now, Duration keep) {
+  std::erase_if(peers, [&](const auto& entry) {
+    const auto& peer = entry.second;
+    return peer.deleted && (peer.state.record.leaving || *peer.deleted + keep <= now);
+  });
+}
+
+}  // namespace fabric::gateway
