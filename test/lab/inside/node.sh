@@ -33,12 +33,16 @@ rm -rf /etc/cni/net.d; mkdir -p /etc/cni/net.d /etc/containerd
 cp "$own/cni.conflist" /etc/cni/net.d/10-lab.conflist; cp "$own/containerd.toml" /etc/containerd/config.toml
 cp "$own/resolv.conf" /etc/resolv.conf
 
-containerd > "$log/containerd.log" 2>&1 &
-kubelet --config "$own/kubelet.yaml" --kubeconfig "$own/kubelet.kubeconfig" --hostname-override "$node" \
-  --node-ip "$node_ips" > "$log/kubelet.log" 2>&1 &
-kube-proxy --config "$own/proxy.yaml" > "$log/kube-proxy.log" 2>&1 &
-until ctr --namespace k8s.io images import "$pause_image" > "$log/import.log" 2>&1; do sleep .3; done
+# What systemd does elsewhere: a program that exits is started again.
+keep() { local name=$1; shift; while :; do "$@" >> "$log/$name.log" 2>&1; sleep 1; done; }
+keep containerd containerd &
+keep kube-proxy kube-proxy --config "$own/proxy.yaml" &
+until [[ -S /run/containerd/containerd.sock ]]; do sleep .3; done # a kubelet without it exits
+keep kubelet kubelet --config "$own/kubelet.yaml" --kubeconfig "$own/kubelet.kubeconfig" --hostname-override "$node" \
+  --node-ip "$node_ips" &
+# --local saves the copy through the transfer service: a third of the time.
+until ctr --namespace k8s.io images import --local "$pause_image" > "$log/import.log" 2>&1; do sleep .3; done
 say "sandbox image is in"
-for image in $images; do ctr --namespace k8s.io images import "$image" >> "$log/import.log" 2>&1 || say "cannot import $image"; done
+for image in $images; do ctr --namespace k8s.io images import --local "$image" >> "$log/import.log" 2>&1 || say "cannot import $image"; done
 say "images are in"
 while :; do wait -n; sleep 1; done # PID 1: reap what is orphaned here

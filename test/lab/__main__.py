@@ -1,0 +1,7 @@
+"""python3 -m lab: see cli.py."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main(sys.argv[1:]))
