@@ -95,6 +95,11 @@ class Run {
   Report report_;
 };
 
+/// The worker did not run the script at all, since the caller was cancelled before.
+Report nothing_done(const netstate::Script& script, const Error& error) {
+  return Report{std::vector<StepResult>(script.steps.size(), StepResult{Outcome::failed, error})};
+}
+
 class ComposedKernel final : public Kernel {
  public:
   ComposedKernel(async::Worker& worker, std::vector<std::unique_ptr<Driver>> drivers, FactsReader facts)
@@ -109,7 +114,9 @@ class ComposedKernel final : public Kernel {
   }
 
   async::Task<Report> apply(netstate::Script script) override {
-    co_return co_await worker_.run([this, script = std::move(script)] { return run_script(script, drivers_); });
+    auto report = co_await worker_.run([this, &script] { return run_script(script, drivers_); });
+    if (report) co_return std::move(*report);
+    co_return nothing_done(script, report.error());
   }
 
  private:

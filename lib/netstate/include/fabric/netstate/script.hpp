@@ -2,6 +2,7 @@
 
 #include <fabric/netstate/state.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>

@@ -7,6 +7,7 @@
 #include <fabric/net/mac.hpp>
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,6 +31,7 @@ using Reqid = StrongType<struct ReqidTag, std::uint32_t>;
 /// RFC 4303 with AEAD: rfc4106(gcm(aes)) with a 256-bit key, or rfc7539esp(chacha20,poly1305). ICV is 128 bits for
 /// both, key material is 36 bytes: 32 of key, 4 of salt.
 enum class Aead : std::uint8_t { aes_gcm_256, chacha20_poly1305 };
+inline constexpr std::size_t kKeyMaterialBytes = 36;
 
 /// Key material of a desired SA. Shared because desired states are immutable snapshots that several plans may hold.
 using KeyMaterial = std::shared_ptr<const Secret>;
@@ -53,6 +55,11 @@ struct SaCounters {
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
   TimePoint added;  ///< One-second resolution.
+  /// ESN sequence numbers: the last one sent and the highest one received; an SA uses one of the two. A value that went
+  /// back means that the SA is not the one that was installed.
+  std::uint64_t sent_sequence = 0;
+  std::uint64_t received_sequence = 0;
+  std::optional<TimePoint> last_used;  ///< One-second resolution; absent: never, or the kernel does not say.
 };
 
 /// An ESP SA in tunnel mode, with ESN, usable for inner packets of both families.
