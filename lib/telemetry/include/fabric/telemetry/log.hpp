@@ -7,7 +7,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -109,6 +108,9 @@ class Capture {
 
   /// Everything written so far, one JSON object per line.
   std::string text() const;
+
+ private:
+  Level previous_;
 };
 
 }  // namespace fabric::log
