@@ -53,19 +53,29 @@ class Kube:
 
     def api(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """One request; returns the decoded answer (text if it is not JSON). ApiError unless 2xx."""
+        used_before = hasattr(self._local, "connection")
+        try:
+            answer, text = self._request(method, path, body, content_type)
+        except LabError:
+            # The server may have closed an idle connection. A POST could have been carried out; the others may be repeated.
+            if not used_before or method == "POST":
+                raise
+            answer, text = self._request(method, path, body, content_type)
+        if not 200 <= answer.status < 300:
+            raise ApiError(answer.status, f"{method} {path}: {answer.status} {text[:1000]}")
+        return json.loads(text) if "json" in answer.headers.get("Content-Type", "") else text
+
+    def _request(self, method: str, path: str, body: Any, content_type: str) -> tuple[http.client.HTTPResponse, str]:
         try:
             connection = self._connection()
             connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": content_type, "Accept": "application/json"})
             answer = connection.getresponse()
-            text = answer.read().decode()
+            return answer, answer.read().decode()
         except (OSError, http.client.HTTPException) as error:
             if hasattr(self._local, "connection"):
                 self._local.connection.close()
                 del self._local.connection
             raise LabError(f"{method} {path}: {error}") from error
-        if not 200 <= answer.status < 300:
-            raise ApiError(answer.status, f"{method} {path}: {answer.status} {text[:1000]}")
-        return json.loads(text) if "json" in answer.headers.get("Content-Type", "") else text
 
     def ready(self) -> bool:
         try:

@@ -26,7 +26,7 @@ class Probe:
     def ask(self, targets: Iterable[str], port: int = PORT, timeout: int = 3) -> dict[str, str]:
         """Fetches http://TARGET:port/ for all targets at once from this pod: answer by target, "" where there was none."""
         targets = list(targets)
-        script = "".join(f"(a=$(wget -q -T {timeout} -O - http://{host(t)}:{port}/ 2>/dev/null); echo '{t}' \"$a\") &\n" for t in targets) + "wait\n"
+        script = "".join(f"(a=$(fetch http://{host(t)}:{port}/ {timeout} 2>/dev/null); echo '{t}' \"$a\") &\n" for t in targets) + "wait\n"
         lines = self.cluster.kube.exec(self.name, script, timeout=60, check=True).stdout.splitlines()
         answers = dict(line.partition(" ")[::2] for line in lines)
         return {t: answers[t].strip() for t in targets}
@@ -50,7 +50,7 @@ def deploy_probes(cluster: Cluster, name: str = "probe", timeout: float = 120) -
     container = {"name": "probe", "image": images.TOOLS, "imagePullPolicy": "Never",
                  "command": ["sh", "-c", f'echo "{cluster.name} $NODE" > /www/index.html; exec busybox httpd -f -p [::]:{PORT} -h /www'],
                  "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-                 "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1}}
+                 "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1, "timeoutSeconds": 5}}
     labels = {"app": name}
     cluster.kube.apply(
         {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, "namespace": "default"},

@@ -58,7 +58,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.failed and there:
         for cluster in there.clusters.values():
             try:
-                text = cluster.kube.kubectl("get", "nodes,pods,events", "-A", "-o", "wide", timeout=15, check=False).stdout
+                text = cluster.kube.kubectl("get", "nodes,pods", "-A", "-o", "wide", timeout=15, check=False).stdout
+                text += cluster.kube.kubectl("get", "events", "-A", "--field-selector=type=Warning", timeout=15, check=False).stdout
             except (LabError, subprocess.SubprocessError) as error:
                 text = str(error)
             report.sections.append((f"cluster {cluster.name}", text[-6000:]))

@@ -1,0 +1,6 @@
+"""Puts test/ on the path, so that the tests run from anywhere."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
