@@ -1,3 +1,4 @@
+#include <fabric/api/names.hpp>
 #include <fabric/operator/gateway_choice.hpp>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ auto rank(const NodeFacts& node) {
 }
 
 std::string advice(std::string_view remedy) {
-  return fmt::format("{}: kubectl label node NAME {}=true", remedy, kGatewayLabel);
+  return fmt::format("{}: kubectl label node NAME {}=true", remedy, api::names::kGatewayLabel);
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ GatewayChoice choose_gateways(std::string_view fabric, const std::vector<NodeFac
   if (choice.gateways.empty()) {
     choice.findings.push_back(
         {Finding::Severity::blocking, "NoGatewayNode",
-         fmt::format("Fabric {}: no node has the label {}=true and {}; {}", fabric, kGatewayLabel,
+         fmt::format("Fabric {}: no node has the label {}=true and {}; {}", fabric, api::names::kGatewayLabel,
                      label_gateway ? "no schedulable node could be labelled" : "spec.joinConfig.labelGateway is false",
                      advice("label one yourself"))});
   } else if (!any_ready) {

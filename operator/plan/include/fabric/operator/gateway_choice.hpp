@@ -8,20 +8,14 @@
 
 namespace fabric::operators {
 
-/// The label that makes a node a gateway; users and cloud tools may set it themselves.
-inline constexpr std::string_view kGatewayLabel = "submariner.io/gateway";
-/// On nodes whose gateway label was set by us, so that uninstall removes no label of anybody else. Its value is
-/// "namespace.name" of the Fabric.
-inline constexpr std::string_view kGatewayLabelOwner = "fabric.tkestack.io/gateway-label-owner";
-
 struct NodeFacts {
   std::string name{};
   bool ready = false;
   bool schedulable = true;     ///< Not cordoned and not being deleted.
   bool control_plane = false;  ///< Has the label node-role.kubernetes.io/control-plane or .../master.
   bool worker = false;         ///< Has the label node-role.kubernetes.io/worker.
-  bool gateway = false;        ///< Has kGatewayLabel=true.
-  std::string label_owner{};     ///< Value of kGatewayLabelOwner, if any.
+  bool gateway = false;        ///< Has the label submariner.io/gateway=true.
+  std::string label_owner{};   ///< Value of the annotation names::kLabelledByUs: "namespace.name" of a Fabric.
 };
 
 struct GatewayChoice {
