@@ -1,9 +1,7 @@
 #pragma once
 
+#include <fabric/async/task.hpp>
 #include <fabric/base/error.hpp>
-
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
 
 #include <memory>
 
@@ -13,7 +11,7 @@ namespace fabric::kernel {
 /// thread. A lost notification (full socket buffer) counts as a change.
 class RouteMonitor {
  public:
-  static Result<RouteMonitor> open(boost::asio::any_io_executor executor);
+  static Result<RouteMonitor> open(async::Executor executor);
   RouteMonitor(RouteMonitor&&) noexcept;
   RouteMonitor& operator=(RouteMonitor&&) noexcept;
   ~RouteMonitor();
@@ -21,7 +19,7 @@ class RouteMonitor {
   /// Waits for the next change and takes all that are queued; the caller debounces. Route changes count only for
   /// default routes and routes of ours, so that a node with a busy routing daemon does not plan all day.
   /// Errc::cancelled after close() or cancellation of the coroutine. The monitor must outlive the call.
-  boost::asio::awaitable<Result<void>> wait();
+  async::Task<Result<void>> wait();
   void close();
 
  private:
