@@ -1,0 +1,7 @@
+#include <fabric/base/version.hpp>
+
+namespace fabric {
+
+std::string_view version() { return FABRIC_VERSION; }
+
+}  // namespace fabric
