@@ -175,7 +175,7 @@ class Planner {
     auto& input = chain(family, FilterHook::filter_input);
     // Health checks of other clusters end at the gateway's address in the pod network.
     FilterRule ping = between_clusters(family, /*outbound=*/false);
-    ping.protocol = family == Family::ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6;
+    ping.protocol = family == Family::ipv4 ? std::uint8_t{IPPROTO_ICMP} : std::uint8_t{IPPROTO_ICMPV6};
     input.push_back(ping);
     if (!is_gateway()) return;
     if (family == in_.node_address.family()) input.push_back({.protocol = IPPROTO_UDP, .dport = netstate::kVxlanPort});

@@ -10,7 +10,10 @@ net::Mac vxlan_mac(const net::IpAddress& node_address) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const std::uint8_t byte : node_address.bytes())
     hash = (hash ^ byte) * 0x100000001b3ULL;
-  hash ^= hash >> 32U;  // The low bits of FNV mix least for short inputs.
+  // FNV hardly mixes inputs as short and alike as the addresses of one subnet; MurmurHash3's finaliser does.
+  hash = (hash ^ (hash >> 33U)) * 0xff51afd7ed558ccdULL;
+  hash = (hash ^ (hash >> 33U)) * 0xc4ceb9fe1a85ec53ULL;
+  hash ^= hash >> 33U;
   net::Mac mac;
   mac.bytes[0] = 0x02;
   for (std::size_t i = 1; i < mac.bytes.size(); ++i) {
