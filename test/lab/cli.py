@@ -39,7 +39,7 @@ def _status(options: argparse.Namespace) -> int:
         print(f"{cluster.name}: control plane {'ready' if ready else 'DOWN'} at {cluster.spec.api_url}, "
               f"pods {' '.join(cluster.spec.pods)}, services {' '.join(cluster.spec.services)}")
         for node in cluster.nodes:
-            state = "Ready" if node.name not in missing else "not Ready" if node.running else "not booted"
+            state = "not booted" if not node.running else "not Ready" if node.name in missing else "Ready"
             print(f"  {node.name} {state}, {node.ip} {node.ip6}, pods {' '.join(node.spec.pod_cidrs)}")
         good = good and ready and not missing
     return 0 if good else 1

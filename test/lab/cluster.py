@@ -50,8 +50,9 @@ class Cluster:
         raise LabError(f"cluster {self.name} has no node {name}", f"one of {', '.join(n.name for n in self.nodes)}")
 
     def not_ready(self) -> list[str]:
+        """Names of nodes that are not Ready, or whose guest is dead (the API server learns that 40 s late)."""
         nodes = {n["metadata"]["name"]: n for n in self.kube.api("GET", "/api/v1/nodes")["items"]}
-        return [n.name for n in self.nodes if condition(nodes.get(n.name, {}), "Ready") != "True"]
+        return [n.name for n in self.nodes if not n.running or condition(nodes.get(n.name, {}), "Ready") != "True"]
 
     def wait_ready(self, timeout: float = 120) -> None:
         """Until every node is Ready and the cluster can run pods (the default service account exists)."""
