@@ -1,54 +1,19 @@
 #pragma once
 
 #include <fabric/base/error.hpp>
+#include <fabric/kernel/driver.hpp>
 #include <fabric/netstate/state.hpp>
 
-#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-/// Sets of prefixes and packet filter rules of this network namespace. Blocking; one thread (the kernel thread) uses an
-/// object from open() to destruction, and stays in one network namespace meanwhile.
+/// Sets of prefixes and packet filter rules of one network namespace, in the backend that suits the node.
 namespace fabric::kernel {
 
-/// The slice of netstate::State that a packet filter holds.
-struct FilterState {
-  std::map<std::string, netstate::IpSet> ipsets;
-  std::map<netstate::ChainKey, std::vector<netstate::FilterRule>> chains;
-  bool operator==(const FilterState&) const = default;
-};
-
-/// What to write. Sets and chains that are not named stay; nullopt removes; an empty list of rules removes the chain.
-/// A set replaces the former content as a whole; prefixes that another one of the set contains are left out, so whoever
-/// compares with observe() passes net::canonical_set().
-struct FilterChange {
-  std::map<std::string, std::optional<netstate::IpSet>> ipsets;
-  std::map<netstate::ChainKey, std::optional<std::vector<netstate::FilterRule>>> chains;
-
-  bool empty() const { return ipsets.empty() && chains.empty(); }
-};
-
-/// One way to have rules in the kernel. Both ways make one decision: what is ours is known by name (set names with
-/// netstate::kSetPrefix, chains with netstate::kChainPrefix, nftables tables named netstate::kNftTable).
-class FilterDriver {
- public:
-  virtual ~FilterDriver() = default;
-
-  /// What is ours, decoded. A rule that is not one of ours, a chain that is not entered first or a set that lacks
-  /// properties shows up as something that equals no valid desired state, so that a diff repairs it.
-  virtual Result<FilterState> observe() = 0;
-
-  /// Sets first, then chains, then removal of sets, so a batch may contain a set and the rules that use it. A change to
-  /// one table (legacy) or to everything (nft) is one transaction.
-  /// Errors: invalid (a rule that cannot be expressed, a set of another family: nothing was written), unavailable (lock
-  /// or table busy: retry), unsupported.
-  virtual Result<void> apply(const FilterChange& change) = 0;
-
-  /// Takes away everything of ours. Nothing there is success.
-  virtual Result<void> remove_all() = 0;
-};
+class FilterEngine;
 
 struct FilterOptions {
   /// Absent: detected (see detect_filter_backend).
@@ -57,44 +22,56 @@ struct FilterOptions {
   std::string xtables_lock = "/run/xtables.lock";
 };
 
-/// What the node shows; `reason` is one sentence for logs and status.
+/// What the node shows.
 struct FilterDetection {
   netstate::FilterBackend backend = netstate::FilterBackend::nft;
   bool nft_supported = false;         ///< For IPv4 and IPv6, with all that our rules need.
-  bool masquerade_in_legacy = false;  ///< KUBE-POSTROUTING is seen in the legacy nat table of either family.
-  bool masquerade_in_nft = false;     ///< kube-proxy's rules are seen in nftables (its own mode, or iptables-nft).
-  std::string reason;
+  bool masquerade_in_legacy = false;  ///< A KUBE-POSTROUTING chain is seen in a legacy nat table.
+  bool masquerade_in_nft = false;     ///< Rules of kube-proxy are seen in nftables (its own mode, or iptables-nft).
+  std::string reason;                 ///< One sentence for logs and status.
 };
 
-/// nft wherever the kernel supports it, because an early nftables source NAT decides before a masquerade of either
-/// backend, while a legacy ACCEPT stops legacy rules only. Does not load the legacy tables. Writes nothing.
+/// nft wherever the kernel supports it, because a source translation in an early nftables chain decides before a
+/// masquerade of either backend, while a legacy ACCEPT stops legacy rules only. Writes nothing and loads no legacy
+/// table.
 FilterDetection detect_filter_backend();
 
-/// Asks the kernel to check (not to commit) a table with everything that our rules need.
-bool nft_supported();
-
-Result<std::unique_ptr<FilterDriver>> open_legacy_filter(const FilterOptions& options);
-Result<std::unique_ptr<FilterDriver>> open_nft_filter();
-
-/// The driver that agents use: the chosen backend, with leftovers of the other one removed after a successful apply (a
-/// node whose backend changed is never without rules). remove_all() empties both.
-class PacketFilter final : public FilterDriver {
+/// Slices ipsets and chains. Blocking; one thread uses an object, in one network namespace from open() on.
+///
+/// Ours are: sets named with netstate::kSetPrefix, chains named with netstate::kChainPrefix, nftables tables named
+/// netstate::kNftTable. Observed rules are decoded; a rule that is none of ours, or a chain that is not entered first
+/// in its hook, is reported as a rule that no plan contains, so that a diff writes the chain again.
+///
+/// Sets hold no prefix that another one of the set contains: plan with net::canonical_set(), as else every diff
+/// differs. KeepSource and SourceNat belong to nat_postrouting, ClampMss to mangle_forward, Accept to the filter hooks;
+/// all else is Errc::invalid. With the nft backend, Accept ends our own table only: a later chain of somebody else can
+/// still drop.
+///
+/// The steps of one call are one transaction if possible (per table in the legacy backend); when it fails they are
+/// tried one by one, so that every step has its own result. Errors: unavailable (lock or table busy, retry), invalid,
+/// unsupported.
+///
+/// What an earlier run left in the other backend is removed after the first successful write of chains, so that a node
+/// whose backend changes is never without rules.
+class PacketFilter final : public Driver {
  public:
-  static Result<PacketFilter> open(const FilterOptions& options);
+  static Result<std::unique_ptr<PacketFilter>> open(const FilterOptions& options);
+  ~PacketFilter() override;
 
   netstate::FilterBackend backend() const { return detection_.backend; }
 
   const FilterDetection& detection() const { return detection_; }
 
-  Result<FilterState> observe() override;
-  Result<void> apply(const FilterChange& change) override;
-  Result<void> remove_all() override;
+  netstate::Slices slices() const override;
+  Result<void> observe(netstate::Slices wanted, netstate::State& into) override;
+  std::vector<Result<void>> apply(std::span<const netstate::Step> steps) override;
 
  private:
-  PacketFilter(FilterDetection detection, std::unique_ptr<FilterDriver> chosen, std::unique_ptr<FilterDriver> other);
+  PacketFilter(FilterDetection detection, std::unique_ptr<FilterEngine> chosen, std::unique_ptr<FilterEngine> other);
+  Result<void> sweep(std::span<const netstate::Step> steps);
   FilterDetection detection_;
-  std::unique_ptr<FilterDriver> chosen_;
-  std::unique_ptr<FilterDriver> other_;  ///< Null where the kernel lacks it.
+  std::unique_ptr<FilterEngine> chosen_;
+  std::unique_ptr<FilterEngine> other_;  ///< Null once it is known to hold nothing of ours.
 };
 
 }  // namespace fabric::kernel
