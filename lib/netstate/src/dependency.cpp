@@ -26,9 +26,10 @@ bool names_set(const ChainObject& chain, const std::string& set) {
                              [&](const FilterRule& rule) { return rule.src_set == set || rule.dst_set == set; });
 }
 
-/// Whether traffic of this policy would be unprotected without the other one.
+/// Whether a block policy is about this remote prefix. Its local side is a wildcard.
 bool covers(const PolicyObject& block, const Cidr& remote) {
-  return block.key.src.overlaps(remote) || block.key.dst.overlaps(remote);
+  const auto& side = block.key.direction == Direction::out ? block.key.dst : block.key.src;
+  return side.overlaps(remote);
 }
 
 }  // namespace
