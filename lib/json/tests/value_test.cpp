@@ -15,6 +15,30 @@ TEST(JsonParse, KeepsEveryIntegerOf64Bits) {
   EXPECT_EQ(write(*value), "[-9223372036854775808,9223372036854775807,18446744073709551615,0]");
 }
 
+TEST(JsonParse, ReadsRealNumbersExactlyAndRefusesThoseOutOfRange) {
+  const std::pair<const char*, Value> rows[] = {{"0.1", 0.1},
+                                                {"-1.5e-3", -1.5e-3},
+                                                {"1E2", 100.0},
+                                                {"0E95", 0.0},
+                                                {"-0", 0},
+                                                {"1.0", 1.0},
+                                                {"18446744073709551616", 18446744073709551616.0},
+                                                {"5e-324", 5e-324},
+                                                {"1.7976931348623157e308", 1.7976931348623157e308}};
+  for (const auto& [text, value] : rows) {
+    const auto parsed = parse(text);
+    ASSERT_TRUE(parsed) << text << ": " << parsed.error().context;
+    EXPECT_EQ(*parsed, value) << text;
+    EXPECT_EQ(parse(write(*parsed)), value) << text;
+  }
+  EXPECT_FALSE(parse("[1e309]"));
+  const auto tiny = parse("[1e-400]");
+  ASSERT_FALSE(tiny);
+  EXPECT_NE(tiny.error().context.find("out of range"), std::string::npos) << tiny.error().context;
+  for (const char* text : {"01", "1.", ".5", "+1", "1e", "-", "0x1", "NaN", "Infinity"})
+    EXPECT_FALSE(parse(text)) << text;
+}
+
 TEST(JsonParse, TakesTheLastOfDuplicateKeys) {
   const auto value = parse(R"({"a":1,"a":{"b":2}})");
   ASSERT_TRUE(value);
@@ -31,10 +55,18 @@ TEST(JsonParse, SaysWhereATextIsWrongWithoutQuotingIt) {
 }
 
 TEST(JsonParse, RefusesWhatIsNotOneJsonDocument) {
-  for (const char* text :
-       {"", " ", "{", "[1,]", "{\"a\"}", "1 2", "nul", "\"\xff\"", "\"\\ud800\"", "{a:1}", "[1] x"}) {
+  for (const char* text : {"", " ", "{", "[1,]", "{\"a\"}", "1 2", "nul", "\"\xff\"", "\"\\ud800\"", "\"\\udddd\"",
+                           "{\"\\udddd\":1}", "{a:1}", "[1] x"}) {
     EXPECT_FALSE(parse(text)) << text;
   }
+}
+
+TEST(JsonParse, RefusesWhatFollowsAZeroByte) {
+  using namespace std::string_view_literals;
+  EXPECT_FALSE(parse("1\0 2"sv));
+  EXPECT_FALSE(parse("{}\0"sv));
+  EXPECT_FALSE(parse("\"a\0b\""sv));
+  EXPECT_TRUE(parse("{} \n"sv));
 }
 
 TEST(JsonParse, AcceptsTheDepthLimitAndRefusesOneMore) {
