@@ -10,18 +10,18 @@ namespace fabric::http {
 
 struct TlsOptions {
   /// Certificates that are trusted, PEM, one or several. Empty: the system's store.
-  std::string ca_pem;
+  std::string ca_pem{};
   /// A client certificate (chain) and its key, both or neither.
-  std::string certificate_pem;
-  std::shared_ptr<const Secret> key_pem;
+  std::string certificate_pem{};
+  std::shared_ptr<const Secret> key_pem{};
   /// The name that the server's certificate must carry, when it is not the URL's host.
-  std::string server_name;
+  std::string server_name{};
   /// Accepts any certificate, and logs a warning. Only for a cluster whose kubeconfig says so.
   bool insecure_skip_verify = false;
 };
 
 struct ClientOptions {
-  TlsOptions tls;
+  TlsOptions tls{};
   std::string user_agent = "fabric";
   /// Of a whole body in send(); a stream is not limited.
   std::size_t max_body_bytes = 64UL << 20U;

@@ -30,18 +30,18 @@ std::optional<std::string_view> find_header(const Headers& headers, std::string_
 
 struct Request {
   Method method = Method::get;
-  Url url;
+  Url url{};
   /// Host, Content-Length, Connection, User-Agent and Authorization (from `bearer`) are added by the client.
-  Headers headers;
-  std::string body;
+  Headers headers{};
+  std::string body{};
   /// Sent as "Authorization: Bearer ...", only over https or to a loopback address.
-  std::shared_ptr<const Secret> bearer;
+  std::shared_ptr<const Secret> bearer{};
 };
 
 struct Response {
   int status = 0;
-  Headers headers;
-  std::string body;
+  Headers headers{};
+  std::string body{};
 };
 
 }  // namespace fabric::http

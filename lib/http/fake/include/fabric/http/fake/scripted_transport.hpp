@@ -14,7 +14,7 @@ namespace fabric::http::fake {
 /// The other end of a fake stream. Chunks that are pushed before the reader asks wait for it.
 class ScriptedStream {
  public:
-  explicit ScriptedStream(async::Executor executor, Response head = {.status = 200, .headers = {}, .body = {}});
+  explicit ScriptedStream(async::Executor executor, Response head = {.status = 200});
 
   void push(std::string chunk);
   /// The clean end of the body.
@@ -40,7 +40,7 @@ class ScriptedTransport final : public Transport {
   void reply(int status, std::string body = {}, Headers headers = {});
   void reply_error(Errc code, std::string context);
   /// The next open_stream gets this stream; push to it at any time.
-  std::shared_ptr<ScriptedStream> reply_stream(Response head = {.status = 200, .headers = {}, .body = {}});
+  std::shared_ptr<ScriptedStream> reply_stream(Response head = {.status = 200});
   /// Answers every send() that the script does not.
   void on_request(std::function<Result<Response>(const Request&)> answer);
 
