@@ -1,0 +1,64 @@
+#pragma once
+
+#include <fabric/async/clock.hpp>
+#include <fabric/async/event.hpp>
+#include <fabric/async/task.hpp>
+#include <fabric/base/error.hpp>
+#include <fabric/controller/lease_fsm.hpp>
+#include <fabric/controller/runtime.hpp>
+#include <fabric/kube/client.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fabric::controller {
+
+/// Runs LeaseFsm on a Lease object of an API server. `run` never gives up: after a loss it competes again; a program
+/// that must not lead twice ends itself in `on_change(false)`. Belongs to the io thread.
+class LeaseElector {
+ public:
+  /// Errc::invalid for options that `validate` refuses. The client outlives the elector.
+  static Result<std::unique_ptr<LeaseElector>> open(kube::Client& client, kube::ObjectKey lease, LeaseOptions options,
+                                                    Runtime runtime);
+
+  /// Called with true when we become the leader, with false when we stop being it (lost, or cancelled).
+  void on_change(std::function<void(bool leader)> handler) { handlers_.push_back(std::move(handler)); }
+
+  /// True only while the lease is ours and was renewed within renew_deadline.
+  bool is_leader() const { return leading_ && fsm_.is_leader(runtime_.clock.steady()); }
+
+  /// Errc::cancelled.
+  async::Task<Result<void>> wait_leading() { return leader_.wait(); }
+
+  /// The identity of the current holder as last seen; empty when unknown.
+  std::string holder() const { return std::string(fsm_.holder()); }
+
+  /// Until cancelled (Errc::cancelled); then releases the lease when `release_on_cancel`.
+  async::Task<Result<void>> run();
+
+ private:
+  LeaseElector(kube::Client& client, kube::ObjectKey lease, LeaseOptions options, Runtime runtime);
+
+  async::Task<Result<void>> attempt();
+  async::Task<Result<void>> write(LeaseRecord record);
+  async::Task<void> release();
+  Duration attempt_limit() const;
+  Duration pause();
+  void update_leading();
+  void set_leading(bool leading);
+
+  kube::Client& client_;
+  kube::ObjectKey key_;
+  Runtime runtime_;
+  LeaseFsm fsm_;
+  json::Value object_;  ///< The Lease as last read or written; null when it does not exist.
+  bool leading_ = false;
+  async::Event leader_;
+  std::vector<std::function<void(bool)>> handlers_;
+  telemetry::Gauge status_;
+};
+
+}  // namespace fabric::controller
