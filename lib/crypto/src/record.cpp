@@ -205,6 +205,11 @@ struct Limits<StateRecord> {
   static constexpr auto size = kMaxStateRecord;
 };
 
+/// "fabric/v2 key record" where "fabric/v1 key record" was wanted.
+bool is_other_version(std::string_view label, std::string_view wanted) {
+  return label.starts_with(kAnyVersion) && label.ends_with(wanted.substr(wanted.find(' ')));
+}
+
 /// The parts of a record: body ‖ a MAC over the body per PSK ‖ a signature over both.
 template <class Record>
 struct Parts {
@@ -223,7 +228,8 @@ Checked<Parts<Record>> split(ByteView bytes) {
   const auto label = in.text(kMaxClusterSet);
   if (!in.ok()) return std::unexpected(Reject::malformed);
   if (label != Limits<Record>::label) {
-    return std::unexpected(label.starts_with(kAnyVersion) ? Reject::unsupported_version : Reject::malformed);
+    return std::unexpected(is_other_version(label, Limits<Record>::label) ? Reject::unsupported_version
+                                                                          : Reject::malformed);
   }
   get_body(in, parts.record);
   if (!in.ok() || in.left() != parts.record.psks.size() * kMacSize + kSignatureSize) {
