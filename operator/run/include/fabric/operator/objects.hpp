@@ -1,0 +1,54 @@
+#pragma once
+
+#include <fabric/api/core.hpp>
+#include <fabric/kube/client.hpp>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+/// Small verbs over manifests that both roles need.
+namespace fabric::operators {
+
+using async::Task;
+
+/// All objects of a namespace, or those with these labels.
+inline kube::Selection select(std::string ns, std::string label_selector = {}) {
+  return {std::move(ns), std::move(label_selector), {}};
+}
+
+/// The resource of a manifest of ours, by its kind. Errc::unsupported for a kind that no manifest of ours has.
+Result<kube::ResourceId> resource_of_manifest(const json::Value& object);
+
+/// Server-side apply, forced, as fabric-operator.
+Task<Result<void>> apply_object(kube::Client& client, json::Value object);
+/// In order; stops at the first error.
+Task<Result<void>> apply_objects(kube::Client& client, std::vector<json::Value> objects);
+/// In order; what is not there counts as deleted. Goes on after an error and returns the first.
+Task<Result<void>> delete_objects(kube::Client& client, std::vector<json::Value> objects);
+
+/// A manifest that names an object to delete.
+json::Value object_to_delete(const api::Gvk& gvk, std::string_view ns, std::string_view name);
+
+/// One key of a Secret. Errc::not_found when the Secret or the key is absent or empty; the message names both.
+Task<Result<Secret>> read_secret(kube::Client& client, kube::ObjectKey key, std::string datum);
+
+/// Reads a key, or draws it and creates the Secret. Two that draw at once end with the same value: create is refused
+/// for the second, which reads again. A Secret without the key is Errc::invalid and is never overwritten.
+Task<Result<Secret>> read_or_create_secret(kube::Client& client, kube::ObjectKey key, std::string datum,
+                                           std::function<Result<Secret>()> draw);
+
+/// An Opaque Secret manifest; values are secret bytes.
+json::Value secret_manifest(const kube::ObjectKey& key, const std::map<std::string, Secret, std::less<>>& data);
+
+/// Turns "does not exist" and "may not be read" into an absent value, for sources that are optional.
+template <class T>
+Result<std::optional<T>> optional_source(Result<T> result) {
+  if (result) return std::optional<T>(*std::move(result));
+  const Errc code = result.error().code;
+  if (code == Errc::not_found || code == Errc::forbidden) return std::optional<T>();
+  return std::unexpected(std::move(result).error());
+}
+
+}  // namespace fabric::operators

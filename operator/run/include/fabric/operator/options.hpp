@@ -1,0 +1,25 @@
+#pragma once
+
+#include <fabric/base/error.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace fabric::operators {
+
+struct Options {
+  std::string ns = "submariner-operator";  ///< Of the agents, their Secrets and the Lease. POD_NAMESPACE.
+  std::string identity;                    ///< Of this process in the Lease. POD_NAME.
+  std::string agent_image;                 ///< Image of the agents where a Fabric names none. FABRIC_AGENT_IMAGE.
+  std::string agent_pull_policy = "IfNotPresent";
+  std::string listen_address = "::";
+  std::uint16_t metrics_port = 8080;
+  std::uint16_t probe_port = 8081;
+  std::string log_level = "info";
+  std::string kubeconfig;  ///< Empty: in-cluster configuration.
+};
+
+/// Errc::invalid with CLI11's words, or with the help text as context and code cancelled for --help.
+Result<Options> parse_options(int argc, const char* const* argv);
+
+}  // namespace fabric::operators

@@ -1,0 +1,36 @@
+#include <fabric/operator/options.hpp>
+
+#include <CLI/CLI.hpp>
+
+namespace fabric::operators {
+
+Result<Options> parse_options(int argc, const char* const* argv) {
+  Options options;
+  CLI::App app("Makes a cluster what its Fabric objects say: broker, member, or both.", "fabric-operator");
+  app.add_option("--namespace", options.ns, "Namespace of the agents and of the Lease")
+      ->envname("POD_NAMESPACE")
+      ->capture_default_str();
+  app.add_option("--identity", options.identity, "Name of this process in the Lease")->envname("POD_NAME")->required();
+  app.add_option("--agent-image", options.agent_image, "Image of the agents where a Fabric names none")
+      ->envname("FABRIC_AGENT_IMAGE")
+      ->required();
+  app.add_option("--agent-pull-policy", options.agent_pull_policy, "imagePullPolicy of the agents")
+      ->envname("FABRIC_AGENT_PULL_POLICY")
+      ->check(CLI::IsMember({"Always", "IfNotPresent", "Never"}))
+      ->capture_default_str();
+  app.add_option("--listen-address", options.listen_address, "Address of probes and metrics")->capture_default_str();
+  app.add_option("--metrics-port", options.metrics_port, "Port of /metrics")->capture_default_str();
+  app.add_option("--probe-port", options.probe_port, "Port of /healthz and /readyz")->capture_default_str();
+  app.add_option("--log-level", options.log_level, "debug, info, warn or error")->capture_default_str();
+  app.add_option("--kubeconfig", options.kubeconfig, "Instead of the in-cluster configuration");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return fail(Errc::cancelled, "{}", app.help());
+  } catch (const CLI::ParseError& error) {
+    return fail(Errc::invalid, "{}; see --help", error.what());
+  }
+  return options;
+}
+
+}  // namespace fabric::operators
