@@ -25,12 +25,17 @@ namespace fabric::kernel {
 
 namespace {
 
-// Revision 1 of the set match is in all kernels since 2.6.39 and has all that we need.
-constexpr std::uint8_t kSetRevision = 1;
+// The newest revision of the set match, in all kernels since 3.19: iptables prints no other, and what it cannot print
+// makes everybody's iptables-save useless.
+constexpr std::uint8_t kSetRevision = 4;
 // Source NAT: revision 0 is the IPv4 one that iptables prints, revision 1 the one for IPv6.
 constexpr std::uint8_t kSnat4Revision = 0;
 constexpr std::uint8_t kSnat6Revision = 1;
 constexpr std::uint16_t kAllPorts = 0xffff;
+// Bits of xt_set_info::flags since revision 1 (enum ip_set_dim): bit 0 inverts, bit 1 takes the source of the one
+// dimension. IPSET_SRC of xt_set.h is that of revision 0.
+constexpr std::uint8_t kMatchSource = IPSET_DIM_ONE_SRC;
+constexpr std::uint8_t kMatchDestination = 0;
 
 constexpr std::size_t align(std::size_t size) {
   constexpr std::size_t unit = alignof(_xt_align);
@@ -41,6 +46,7 @@ struct Extension {
   std::string name;
   std::uint8_t revision = 0;
   std::vector<std::uint8_t> payload;
+  bool operator==(const Extension&) const = default;
 };
 
 template <class Payload>
@@ -126,15 +132,22 @@ EntryBytes assemble(Family family, const FilterRule& rule, std::span<const Exten
 
 Result<Extension> set_match(const std::string& name, std::uint8_t direction, const SetNumbers& numbers) {
   FABRIC_TRY(const auto number, numbers.number(name));
-  return extension("set", kSetRevision,
-                   xt_set_info_match_v1{.match_set = {.index = number, .dim = 1, .flags = direction}});
+  xt_set_info_match_v4 match;
+  std::memset(&match, 0, sizeof match);  // Padding included, as the kernel keeps and returns it.
+  match.match_set = {.index = number, .dim = 1, .flags = direction};
+  return extension("set", kSetRevision, match);
 }
 
 Extension port_match(const FilterRule& rule) {
   const std::uint16_t first = rule.dport.value_or(0);
   const std::uint16_t last = rule.dport.value_or(kAllPorts);
   if (rule.protocol == IPPROTO_UDP) {
-    return extension("udp", 0, xt_udp{.spts = {0, kAllPorts}, .dpts = {first, last}, .invflags = 0});
+    xt_udp udp;
+    std::memset(&udp, 0, sizeof udp);  // Padding too.
+    udp.spts[1] = kAllPorts;
+    udp.dpts[0] = first;
+    udp.dpts[1] = last;
+    return extension("udp", 0, udp);
   }
   xt_tcp tcp{.spts = {0, kAllPorts}, .dpts = {first, last}, .option = 0, .flg_mask = 0, .flg_cmp = 0, .invflags = 0};
   if (std::holds_alternative<netstate::ClampMss>(rule.action)) {
@@ -169,20 +182,19 @@ Extension target_of(const FilterRule& rule) {
 
 bool read_set(std::span<const std::uint8_t> payload, std::uint8_t revision, FilterRule& rule,
               const SetNumbers& numbers) {
-  xt_set_info_match_v1 match{};
+  xt_set_info_match_v4 match{};
   if (revision != kSetRevision || !payload_of(payload, match)) return false;
   const auto& set = match.match_set;
-  auto& side = set.flags == IPSET_SRC ? rule.src_set : rule.dst_set;
-  if (set.dim != 1 || (set.flags != IPSET_SRC && set.flags != 0) || side) return false;
+  auto& side = set.flags == kMatchSource ? rule.src_set : rule.dst_set;
+  if (set.dim != 1 || (set.flags != kMatchSource && set.flags != kMatchDestination) || side) return false;
   const auto name = numbers.name(set.index);
   if (name) side = *name;
   return name.has_value();
 }
 
-bool read_match(const xt_entry_match& header, std::span<const std::uint8_t> payload, FilterRule& rule,
-                const SetNumbers& numbers) {
-  const std::string_view name(header.u.user.name);
-  if (name == "set") return read_set(payload, header.u.user.revision, rule, numbers);
+bool read_match(const Extension& match, FilterRule& rule, const SetNumbers& numbers) {
+  const auto& [name, revision, payload] = match;
+  if (name == "set") return read_set(payload, revision, rule, numbers);
   xt_udp udp{};
   xt_tcp tcp{};
   if (name == "udp" && payload_of(payload, udp))
@@ -220,6 +232,23 @@ bool read_target(const ChainKey& key, std::string_view target, std::span<const s
   return to.has_value();
 }
 
+/// The matches of an entry; behind the zero of a name, libiptc leaves what was in memory.
+template <class Entry>
+std::vector<Extension> matches_of(const Entry& entry) {
+  std::vector<Extension> matches;
+  const auto* start = reinterpret_cast<const std::uint8_t*>(&entry);
+  for (std::size_t at = sizeof entry; at < entry.target_offset;) {
+    xt_entry_match header{};
+    std::memcpy(&header, start + at, sizeof header);
+    const auto* payload = start + at + align(sizeof header);
+    const std::size_t size = header.u.user.match_size;
+    if (size < align(sizeof header)) break;
+    matches.push_back({header.u.user.name, header.u.user.revision, {payload, start + at + size}});
+    at += size;
+  }
+  return matches;
+}
+
 template <class Entry>
 bool read_entry(const ChainKey& key, const Entry& entry, const auto& header, std::string_view target, FilterRule& rule,
                 const SetNumbers& numbers) {
@@ -228,34 +257,18 @@ bool read_entry(const ChainKey& key, const Entry& entry, const auto& header, std
     return false;
   }
   if (header.proto != 0) rule.protocol = static_cast<std::uint8_t>(header.proto);
-  const auto* start = reinterpret_cast<const std::uint8_t*>(&entry);
-  constexpr auto kHeader = align(sizeof(xt_entry_match));
-  for (std::size_t at = sizeof entry; at < entry.target_offset;) {
-    xt_entry_match match{};
-    std::memcpy(&match, start + at, sizeof match);
-    const std::size_t size = match.u.user.match_size;
-    if (size < kHeader || at + size > entry.target_offset) return false;
-    if (!read_match(match, {start + at + kHeader, size - kHeader}, rule, numbers)) return false;
-    at += size;
+  for (const auto& match : matches_of(entry)) {
+    if (!read_match(match, rule, numbers)) return false;
   }
+  const auto* start = reinterpret_cast<const std::uint8_t*>(&entry);
+  constexpr auto kHeader = align(sizeof(xt_entry_target));
   const std::size_t payload = entry.target_offset + kHeader;
   return payload <= entry.next_offset && read_target(key, target, {start + payload, entry.next_offset - payload}, rule);
 }
 
-/// Equal but for what libiptc and the kernel fill in: counters, the verdict of the target and private parts behind the
-/// payload of extensions.
-template <class Entry>
-bool same_head(const Entry& a, const Entry& b, const auto& head_a, const auto& head_b) {
-  return a.target_offset == b.target_offset && a.next_offset == b.next_offset &&
-         std::memcmp(&head_a, &head_b, sizeof head_a) == 0;
-}
-
 bool same_entry(Family family, const void* seen, const void* ours) {
-  const auto same = [&]<class Entry>(const Entry& a, const Entry& b, const auto& head_a, const auto& head_b) {
-    const auto* start = reinterpret_cast<const std::uint8_t*>(&a);
-    const auto* other = reinterpret_cast<const std::uint8_t*>(&b);
-    return same_head(a, b, head_a, head_b) &&
-           std::memcmp(start + sizeof a, other + sizeof b, a.target_offset - sizeof a) == 0;
+  const auto same = [](const auto& a, const auto& b, const auto& head_a, const auto& head_b) {
+    return std::memcmp(&head_a, &head_b, sizeof head_a) == 0 && matches_of(a) == matches_of(b);
   };
   if (family == Family::ipv4) {
     const auto& a = *static_cast<const ipt_entry*>(seen);
@@ -273,11 +286,11 @@ Result<EntryBytes> encode_entry(const ChainKey& key, const FilterRule& rule, con
   FABRIC_CHECK(validate(key, rule));
   std::vector<Extension> matches;
   if (rule.src_set) {
-    FABRIC_TRY(auto match, set_match(*rule.src_set, IPSET_SRC, numbers));
+    FABRIC_TRY(auto match, set_match(*rule.src_set, kMatchSource, numbers));
     matches.push_back(std::move(match));
   }
   if (rule.dst_set) {
-    FABRIC_TRY(auto match, set_match(*rule.dst_set, 0, numbers));
+    FABRIC_TRY(auto match, set_match(*rule.dst_set, kMatchDestination, numbers));
     matches.push_back(std::move(match));
   }
   if (rule.dport || std::holds_alternative<netstate::ClampMss>(rule.action)) matches.push_back(port_match(rule));

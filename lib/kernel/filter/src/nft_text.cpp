@@ -204,7 +204,7 @@ class TableParser {
   }
 
   void end() {
-    if (kind_ == Kind::set) state.ipsets[name_] = parse_set(family_, body_);
+    if (kind_ == Kind::set && name_.starts_with(netstate::kSetPrefix)) state.ipsets[name_] = parse_set(family_, body_);
     // A chain without rules reads like an absent one unless something marks it.
     if (kind_ == Kind::chain && (!typed_ || state.chains[key_].empty()))
       state.chains[key_].push_back(unrecognised("chain"));

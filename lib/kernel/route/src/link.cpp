@@ -24,7 +24,7 @@ ifinfomsg link_header(std::uint32_t index = 0) {
   return header;
 }
 
-ifinfomsg link_header_up(std::uint32_t index = 0) {
+ifinfomsg link_header_up(std::uint32_t index) {
   auto header = link_header(index);
   header.ifi_flags = IFF_UP;
   header.ifi_change = IFF_UP;
@@ -72,20 +72,28 @@ void fill_vxlan(Message& message, const netstate::VxlanLink& link) {
 
 Result<void> create(NetlinkSocket& socket, const std::string& name, const netstate::VxlanLink& link) {
   Message message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
-  message.header(link_header_up())
+  message.header(link_header())
       .put(IFLA_IFNAME, std::string_view(name))
       .put(IFLA_MTU, link.mtu)
       .put(IFLA_ADDRESS, link.mac);
-  // Nothing speaks to this link by itself: no link-local address, no router solicitations, no duplicate detection.
-  message.nest(IFLA_AF_SPEC, [](Message& families) {
-    families.nest(AF_INET6,
-                  [](Message& inet6) { inet6.put(IFLA_INET6_ADDR_GEN_MODE, std::uint8_t{IN6_ADDR_GEN_MODE_NONE}); });
-  });
   message.nest(IFLA_LINKINFO, [&](Message& details) {
     details.put(IFLA_INFO_KIND, std::string_view("vxlan"));
     details.nest(IFLA_INFO_DATA, [&](Message& vxlan) { fill_vxlan(vxlan, link); });
   });
   return socket.transact(message);
+}
+
+/// Nothing speaks on this link by itself: no link-local address, no router solicitations, no duplicate detection. The
+/// kernel takes this only for a link that exists (inet6_validate_link_af), so it is set before the link goes up.
+Result<void> silence(NetlinkSocket& socket, std::uint32_t index) {
+  Message message(RTM_SETLINK, 0);
+  message.header(link_header(index)).nest(IFLA_AF_SPEC, [](Message& families) {
+    families.nest(AF_INET6,
+                  [](Message& inet6) { inet6.put(IFLA_INET6_ADDR_GEN_MODE, std::uint8_t{IN6_ADDR_GEN_MODE_NONE}); });
+  });
+  auto result = socket.transact(message);
+  if (!result && result.error().code == Errc::unsupported) return {};  // IPv6 is off on this node.
+  return result;
 }
 
 Result<void> change_in_place(NetlinkSocket& socket, std::uint32_t index, const netstate::VxlanLink& link) {
@@ -124,7 +132,10 @@ Result<void> put_link(NetlinkSocket& socket, const std::string& name, const nets
     return change_in_place(socket, seen->index, link);
   }
   if (seen) FABRIC_CHECK(remove_link(socket, name));
-  return create(socket, name, link);
+  FABRIC_CHECK(create(socket, name, link));
+  FABRIC_TRY(const auto index, link_index(socket, name));
+  FABRIC_CHECK(silence(socket, index));
+  return change_in_place(socket, index, link);
 }
 
 Result<void> remove_link(NetlinkSocket& socket, const std::string& name) {

@@ -1,7 +1,6 @@
 #include "neighbour.hpp"
 
 #include <cerrno>
-#include <vector>
 
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -74,16 +73,7 @@ Result<std::set<netstate::Neighbour>> dump_neighbours(NetlinkSocket& socket, con
 
 Result<void> put_fdb(NetlinkSocket& socket, const netstate::FdbEntry& entry) {
   FABRIC_TRY(const auto index, link_index(socket, entry.link));
-  // Replacing changes the first destination only (vxlan_fdb_replace), so others that somebody appended go first.
-  FABRIC_TRY(const auto present, dump_fdb(socket, entry.link, index));
-  std::vector<netstate::FdbEntry> others;
-  for (const auto& other : present) {
-    if (other.mac == entry.mac && other.remote != entry.remote) others.push_back(other);
-  }
-  if (others.size() > 1) {
-    for (const auto& other : others)
-      FABRIC_CHECK(remove_fdb(socket, other));
-  }
+  // An individual address has one destination (vxlan_fdb_update appends to group addresses only), which this replaces.
   Message message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
   message.header(entry_header(AF_BRIDGE, index, NUD_PERMANENT | NUD_NOARP, NTF_SELF))
       .put(NDA_LLADDR, entry.mac)

@@ -90,7 +90,8 @@ std::optional<std::string> key_of(std::string_view name) {
 // The part after a dot is never a directory of ours: a key could otherwise lead out of /proc/sys.
 Result<void> check_key(std::string_view key) {
   const std::filesystem::path path(key);
-  const bool harmless = key.starts_with("net/") && path == path.lexically_normal() && path.has_filename();
+  const bool harmless =
+      key.starts_with("net/") && path.native() == path.lexically_normal().native() && path.has_filename();
   if (!harmless) return fail(Errc::invalid, "'{}' is not the name of a setting below net/", key);
   return {};
 }
