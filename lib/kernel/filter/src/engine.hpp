@@ -48,7 +48,7 @@ class FilterEngine {
   virtual Result<void> remove_all() = 0;
 };
 
-Result<std::unique_ptr<FilterEngine>> open_legacy_engine(std::string xtables_lock);
+Result<std::unique_ptr<FilterEngine>> open_legacy_engine(const FilterOptions& options);
 Result<std::unique_ptr<FilterEngine>> open_nft_engine();
 bool nft_supported();
 

@@ -12,8 +12,8 @@ constexpr std::string_view kTables[] = {"nat", "filter", "mangle"};
 
 class LegacyEngine final : public FilterEngine {
  public:
-  LegacyEngine(IpsetSession sets, KernelSetNumbers numbers, std::string lock_file)
-      : sets_(std::move(sets)), numbers_(std::move(numbers)), lock_file_(std::move(lock_file)) {}
+  LegacyEngine(IpsetSession sets, KernelSetNumbers numbers, LockOptions lock)
+      : sets_(std::move(sets)), numbers_(std::move(numbers)), lock_(std::move(lock)) {}
 
   Result<FilterState> observe() override {
     FilterState state;
@@ -38,7 +38,7 @@ class LegacyEngine final : public FilterEngine {
       if (rules || legacy_table_exists(key.family, table)) tables[{key.family, table}][key] = rules;
     }
     for (const auto& [table, chains] : tables) {
-      FABRIC_CHECK(change_legacy_table(table.first, table.second, chains, numbers_, lock_file_));
+      FABRIC_CHECK(change_legacy_table(table.first, table.second, chains, numbers_, lock_));
     }
     for (const auto& [name, set] : change.ipsets) {
       if (!set) FABRIC_CHECK(sets_.remove(name));
@@ -61,15 +61,16 @@ class LegacyEngine final : public FilterEngine {
  private:
   IpsetSession sets_;
   KernelSetNumbers numbers_;
-  std::string lock_file_;
+  LockOptions lock_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<FilterEngine>> open_legacy_engine(std::string xtables_lock) {
+Result<std::unique_ptr<FilterEngine>> open_legacy_engine(const FilterOptions& options) {
   FABRIC_TRY(auto sets, IpsetSession::open());
   FABRIC_TRY(auto numbers, KernelSetNumbers::open());
-  return std::make_unique<LegacyEngine>(std::move(sets), std::move(numbers), std::move(xtables_lock));
+  return std::make_unique<LegacyEngine>(std::move(sets), std::move(numbers),
+                                        LockOptions{options.xtables_lock, options.lock_patience});
 }
 
 }  // namespace fabric::kernel

@@ -56,19 +56,19 @@ struct V6 {
   static constexpr auto strerror = &ip6tc_strerror;
 };
 
-// Anybody may hold the lock while he writes a table; iptables itself waits for a few seconds when asked to (-w).
-constexpr auto kLockPatience = std::chrono::seconds(5);
+// iptables itself, told to wait (-w), tries again once a second; a holder needs milliseconds.
 constexpr auto kLockPause = std::chrono::milliseconds(20);
 // Another writer that takes no lock changed the table between our read and our commit.
 constexpr int kCommitAttempts = 10;
 
 class TableLock {
  public:
-  static Result<TableLock> take(const std::string& path) {
+  static Result<TableLock> take(const LockOptions& options) {
+    const auto& path = options.file;
     const int fd = ::open(path.c_str(), O_CREAT | O_CLOEXEC | O_RDONLY, 0600);
     if (fd < 0) return fail_errno(errno, "opening " + path);
     TableLock lock(fd);
-    const auto deadline = std::chrono::steady_clock::now() + kLockPatience;
+    const auto deadline = std::chrono::steady_clock::now() + options.patience;
     while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       const int saved = errno;
       if (saved != EWOULDBLOCK && saved != EINTR) return fail_errno(saved, "locking " + path);
@@ -210,7 +210,7 @@ int change_once(Table<Api>& table, const LegacyChange& change,
 
 template <class Api>
 Result<void> change_table(std::string_view name, const LegacyChange& change, const SetNumbers& numbers,
-                          const std::string& lock_file) {
+                          const LockOptions& lock_options) {
   std::map<ChainKey, std::vector<EntryBytes>> entries;
   for (const auto& [key, rules] : change) {
     auto& chain = entries[key];
@@ -219,7 +219,7 @@ Result<void> change_table(std::string_view name, const LegacyChange& change, con
       chain.push_back(std::move(entry));
     }
   }
-  FABRIC_TRY(const auto lock, TableLock::take(lock_file));
+  FABRIC_TRY(const auto lock, TableLock::take(lock_options));
   int error = EAGAIN;
   for (int attempt = 0; error == EAGAIN && attempt < kCommitAttempts; ++attempt) {
     FABRIC_TRY(auto table, Table<Api>::read(name));
@@ -269,9 +269,9 @@ Result<LegacyChains> observe_legacy_table(Family family, std::string_view table,
 }
 
 Result<void> change_legacy_table(Family family, std::string_view table, const LegacyChange& change,
-                                 const SetNumbers& numbers, const std::string& lock_file) {
-  return family == Family::ipv4 ? change_table<V4>(table, change, numbers, lock_file)
-                                : change_table<V6>(table, change, numbers, lock_file);
+                                 const SetNumbers& numbers, const LockOptions& lock_options) {
+  return family == Family::ipv4 ? change_table<V4>(table, change, numbers, lock_options)
+                                : change_table<V6>(table, change, numbers, lock_options);
 }
 
 }  // namespace fabric::kernel

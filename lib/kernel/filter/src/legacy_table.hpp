@@ -17,6 +17,11 @@ bool legacy_table_exists(Family family, std::string_view table);
 /// Whether an existing legacy table has such a chain.
 bool legacy_chain_exists(Family family, std::string_view table, const std::string& chain);
 
+struct LockOptions {
+  std::string file;
+  Duration patience{};
+};
+
 using LegacyChains = std::map<ChainKey, std::vector<FilterRule>>;
 using LegacyChange = std::map<ChainKey, std::optional<std::vector<FilterRule>>>;
 
@@ -25,6 +30,6 @@ Result<LegacyChains> observe_legacy_table(Family family, std::string_view table,
 
 /// Writes and removes chains of one table in one commit, with the jumps to them, under the node's lock.
 Result<void> change_legacy_table(Family family, std::string_view table, const LegacyChange& change,
-                                 const SetNumbers& numbers, const std::string& lock_file);
+                                 const SetNumbers& numbers, const LockOptions& lock);
 
 }  // namespace fabric::kernel

@@ -49,7 +49,7 @@ Result<std::unique_ptr<PacketFilter>> PacketFilter::open(const FilterOptions& op
     detection.reason += "; the backend is configured";
   }
   auto nft = open_nft_engine();
-  auto legacy = open_legacy_engine(options.xtables_lock);
+  auto legacy = open_legacy_engine(options);
   auto& chosen = detection.backend == FilterBackend::nft ? nft : legacy;
   auto& other = detection.backend == FilterBackend::nft ? legacy : nft;
   if (!chosen) return std::unexpected(std::move(chosen).error().with("opening the packet filter"));

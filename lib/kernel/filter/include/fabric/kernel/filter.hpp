@@ -1,9 +1,11 @@
 #pragma once
 
 #include <fabric/base/error.hpp>
+#include <fabric/base/time.hpp>
 #include <fabric/kernel/driver.hpp>
 #include <fabric/netstate/state.hpp>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +22,8 @@ struct FilterOptions {
   std::optional<netstate::FilterBackend> backend;
   /// The lock file that every iptables binary of the node takes; the agent's pod mounts the node's.
   std::string xtables_lock = "/run/xtables.lock";
+  /// How long a step waits for that lock before it fails with unavailable.
+  Duration lock_patience = std::chrono::seconds(5);
 };
 
 /// What the node shows.
