@@ -1,0 +1,41 @@
+#pragma once
+
+#include <fabric/base/error.hpp>
+#include <fabric/base/time.hpp>
+#include <fabric/net/ip_address.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace fabric::gateway {
+
+/// What the DaemonSet tells the agent. Secrets come as files, and everything that changes while it runs as objects.
+struct Options {
+  std::string ns = "submariner-operator";
+  std::string node;
+  std::string cluster_id;
+  std::uint16_t natt_port = 4500;
+  bool force_udp_encaps = false;
+  bool nat_traversal = true;
+  bool preferred_server = false;
+  bool health_check = true;
+  std::chrono::seconds health_check_interval{1};
+  std::uint32_t health_check_max_loss = 5;
+  std::chrono::seconds rekey_interval{3600};
+  std::map<std::string, net::IpAddress> elastic_ips;  ///< Public address by node.
+  std::string secrets = "/run/secrets/fabric";        ///< Folder with psk/, identity/ and broker/.
+  std::string listen_address = "::";
+  std::uint16_t listen_port = 32780;
+  std::string log_level = "info";
+  std::string kubeconfig;  ///< Empty: in-cluster configuration.
+  /// Says good-bye, removes everything from the kernel, acknowledges with this token, and idles.
+  std::optional<std::string> uninstall;
+};
+
+/// Errc::invalid with the reason; Errc::cancelled with the help text for --help.
+Result<Options> parse_options(int argc, const char* const* argv);
+
+}  // namespace fabric::gateway
