@@ -27,11 +27,19 @@ struct Root {
 
 }  // namespace
 
-struct TaskGroup::State {
+struct TaskGroup::State : std::enable_shared_from_this<TaskGroup::State> {
   explicit State(Executor e) : executor(std::move(e)), idle(std::make_shared<detail::Gate>(executor)) { idle->open(); }
 
   void stop() {
-    if (std::exchange(stopping, true)) return;
+    if (!std::exchange(stopping, true)) cancel_all();
+  }
+
+  /// Until no root is left.
+  void cancel_all() {
+    again = roots.empty() ? nullptr
+                          : clock.call_at(clock.steady() + detail::kRepeatCancellation, [weak = weak_from_this()] {
+                              if (const auto alive = weak.lock()) alive->cancel_all();
+                            });
     // Emitting may end a root at once, which takes it off the list.
     const auto snapshot = roots;
     for (const auto& root : snapshot)
@@ -46,10 +54,14 @@ struct TaskGroup::State {
       if (outcome) outcome = std::unexpected(std::move(root->result.error()).with(root->name));
       stop();
     }
-    if (roots.empty()) idle->open();
+    if (!roots.empty()) return;
+    again = nullptr;
+    idle->open();
   }
 
   Executor executor;
+  SystemClock clock{executor};
+  Timer again;
   std::shared_ptr<detail::Gate> idle;
   std::vector<std::shared_ptr<Root>> roots;
   bool stopping = false;
@@ -84,7 +96,7 @@ void TaskGroup::spawn(std::string name, Task<Result<void>> root) {
   const auto ended = [state = state_, entry](const std::exception_ptr& thrown) { state->ended(entry, thrown); };
   boost::asio::co_spawn(state_->executor, detail::without_throwing(run_root(entry, std::move(root))),
                         boost::asio::bind_cancellation_slot(entry->cancel.slot(), ended));
-  if (state_->stopping) entry->cancel.emit(boost::asio::cancellation_type::terminal);
+  if (state_->stopping) state_->cancel_all();
 }
 
 void TaskGroup::spawn(std::string name, Task<void> root) {

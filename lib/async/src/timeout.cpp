@@ -68,16 +68,21 @@ Task<Result<void>> supervise(Task<void> body, Clock* clock, SteadyTime deadline)
   });
 
   std::optional<Error> verdict;
+  Timer again;
   while (!child->done->is_open()) {
     co_await child->done->next_wake();
-    if (verdict || child->done->is_open()) continue;
-    if (co_await cancelled()) {
+    if (child->done->is_open()) break;
+    if (verdict) {
+      // Emitted again below.
+    } else if (co_await cancelled()) {
       verdict = Error{Errc::cancelled, "shutting down", {}};
     } else if (child->expired) {
       const auto waited = std::chrono::duration_cast<Duration>(time.steady() - started);
       verdict = Error{Errc::timeout, fmt::format("no answer within {} ms", waited.count()), {}};
     }
-    if (verdict) child->cancel.emit(boost::asio::cancellation_type::terminal);
+    if (!verdict) continue;
+    child->cancel.emit(boost::asio::cancellation_type::terminal);
+    again = system.call_at(system.steady() + kRepeatCancellation, [done = child->done] { done->wake(); });
   }
   if (child->thrown && !verdict) verdict = error_of(child->thrown);
   if (verdict) co_return std::unexpected(std::move(*verdict));

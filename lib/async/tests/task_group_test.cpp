@@ -3,6 +3,10 @@
 #include <fabric/async/testing.hpp>
 #include <fabric/telemetry/log.hpp>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,6 +38,15 @@ Task<Result<void>> never_stop(Event& event) {
     ignore(woken, "this root ignores its cancellation, which is what the test is about");
   }
   co_return Result<void>();
+}
+
+/// As an operation of Asio's own does that is between two steps when the cancellation comes.
+Task<Result<void>> wait_that_starts_after_a_cancellation(Clock& clock) {
+  auto slept = co_await sleep_for(clock, seconds(10));
+  ignore(slept, "only the cancellation ends it");
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, SteadyTime::max());
+  const auto [error] = co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+  co_return fail(Errc::cancelled, "{}", error.message());
 }
 
 TEST(TaskGroup, StopEndsEveryRootWithoutAnError) {
@@ -114,6 +127,14 @@ TEST(TaskGroup, ACancelledRootCanStillAwaitItsCleanUp) {
   loop.group().stop();
   loop.settle();
   EXPECT_TRUE(cleaned) << "a second wait answers cancelled instead of throwing";
+}
+
+TEST(TaskGroup, RepeatsTheCancellationForAWaitThatStartsLater) {
+  TestLoop loop;
+  loop.group().spawn("late", wait_that_starts_after_a_cancellation(loop.clock()));
+  loop.settle();
+  loop.group().stop();
+  EXPECT_TRUE(loop.run_blocking(loop.group().join(seconds(10))));
 }
 
 TEST(TaskGroup, JoinNamesWhatStillRuns) {

@@ -1,6 +1,10 @@
 #include <fabric/async/testing.hpp>
 #include <fabric/async/timeout.hpp>
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -69,6 +73,22 @@ TEST(WithTimeout, IsCancelledWithItsCaller) {
   ASSERT_FALSE(*result);
   EXPECT_EQ(result->error().code, Errc::cancelled);
   EXPECT_TRUE(loop.group().running().empty());
+}
+
+TEST(WithTimeout, RepeatsTheCancellationForAWaitThatStartsLater) {
+  TestLoop loop;
+  // As an operation of Asio's own does that is between two steps when the cancellation comes.
+  const auto late = [](Clock& clock) -> Task<Result<int>> {
+    auto slept = co_await sleep_for(clock, seconds(10));
+    ignore(slept, "only the cancellation ends it");
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, SteadyTime::max());
+    const auto [error] = co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    co_return fail(Errc::cancelled, "{}", error.message());
+  };
+  auto inner = with_timeout(late(loop.clock()), Duration(20'000));
+  const auto result = loop.run_blocking(with_timeout(std::move(inner), Duration(1)));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Errc::timeout);
 }
 
 TEST(WithTimeout, NestedTimeoutsAnswerByTheShorter) {

@@ -57,7 +57,14 @@ async::Task<Result<std::vector<tcp::endpoint>>> resolve(Url url) {
   co_return std::move(lookup->endpoints);
 }
 
+/// A cancellation does not reach an operation that starts after it.
+async::Task<Result<void>> unless_cancelled() {
+  if (co_await async::cancelled()) co_return fail(Errc::cancelled, "shutting down");
+  co_return Result<void>();
+}
+
 async::Task<Result<void>> connect_one(tcp::socket& socket, tcp::endpoint endpoint) {
+  FABRIC_CO_CHECK(co_await unless_cancelled());
   const auto [error] = co_await socket.async_connect(endpoint, kAwait);
   if (error) co_return std::unexpected(tls_error(error, nullptr).with("connecting"));
   boost::system::error_code ignored;
@@ -97,12 +104,14 @@ async::Task<Result<std::unique_ptr<Connection>>> Connection::open(Url url, Optio
 async::Task<Result<void>> Connection::shake_hands(boost::asio::ssl::context& tls, std::string name) {
   tls_.emplace(socket_, tls);
   FABRIC_CO_CHECK(expect_peer(ssl(), name));
+  FABRIC_CO_CHECK(co_await unless_cancelled());
   const auto [error] = co_await tls_->async_handshake(boost::asio::ssl::stream_base::client, kAwait);
   if (error) co_return std::unexpected(tls_error(error, ssl()).with("TLS handshake"));
   co_return Result<void>();
 }
 
 async::Task<Result<std::size_t>> Connection::read_some(std::span<char> into) {
+  FABRIC_CO_CHECK(co_await unless_cancelled());
   const auto buffer = boost::asio::buffer(into.data(), into.size());
   const auto [error, count] =
       tls_ ? co_await tls_->async_read_some(buffer, kAwait) : co_await socket_.async_read_some(buffer, kAwait);
@@ -112,6 +121,7 @@ async::Task<Result<std::size_t>> Connection::read_some(std::span<char> into) {
 }
 
 async::Task<Result<void>> Connection::write(std::string_view text) {
+  FABRIC_CO_CHECK(co_await unless_cancelled());
   const auto buffer = boost::asio::buffer(text.data(), text.size());
   const auto [error, count] = tls_ ? co_await boost::asio::async_write(*tls_, buffer, kAwait)
                                    : co_await boost::asio::async_write(socket_, buffer, kAwait);
