@@ -61,7 +61,7 @@ std::optional<std::string> url_of_cluster_info(const api::ConfigMap& config_map)
 Task<Result<Secret>> read_or_create_psk(Environment& env) {
   std::optional<Secret> known;
   FABRIC_CO_TRY(const auto published,
-                optional_source(co_await env.client.get<api::ConfigMap>(in_broker(names::kBrokerInfo))));
+                if_exists(co_await env.client.get<api::ConfigMap>(in_broker(names::kBrokerInfo))));
   if (published) {
     const auto text = published->data.find(names::kBrokerInfoKey);
     if (text != published->data.end()) {
@@ -153,7 +153,7 @@ Task<Result<void>> admit(Environment& env, const crypto::PskSet& psks, broker::J
 Task<Result<std::string>> answer_request(Environment& env, const crypto::PskSet& psks, api::ConfigMap request) {
   const std::string id(broker::cluster_of_join_request(request.metadata.name));
   FABRIC_CO_TRY(const auto existing,
-                optional_source(co_await env.client.get<api::ConfigMap>(in_broker(broker::member_answer_name(id)))));
+                if_exists(co_await env.client.get<api::ConfigMap>(in_broker(broker::member_answer_name(id)))));
   const broker::ConfigData answer = existing ? existing->data : broker::ConfigData();
   const auto decision =
       broker::verify_join_request(psks, request.metadata.name, request.data, broker::pinned_identity(answer));

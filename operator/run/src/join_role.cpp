@@ -340,9 +340,10 @@ Task<Result<BrokerAccess>> JoinRole::ask_to_join(const std::string& id, const br
                                                [this] { return crypto::draw_secret(env_.entropy, kKeySize); }));
   FABRIC_CO_TRY(const auto reply_key, crypto::X25519KeyPair::from_private(std::move(private_key))
                                           .with(fmt::format("Secret {}: key {}", join_secret, names::kJoinKey)));
-  FABRIC_CO_TRY(kube::Client * client,
-                co_await broker_client({info.url, info.client.ca_pem, info.client.ns, info.client.token.duplicate()}));
-  auto answer = optional_source(co_await client->get<api::ConfigMap>({info.client.ns, broker::member_answer_name(id)}));
+  auto connected = broker_client({info.url, info.client.ca_pem, info.client.ns, info.client.token.duplicate()});
+  if (!connected) co_return std::unexpected(about_broker(std::move(connected).error(), info, "connecting"));
+  kube::Client* client = *connected;
+  auto answer = if_exists(co_await client->get<api::ConfigMap>({info.client.ns, broker::member_answer_name(id)}));
   if (!answer)
     co_return std::unexpected(about_broker(std::move(answer).error(), info, "reading the answer to our join request"));
   const auto read =
@@ -388,7 +389,7 @@ Task<Result<void>> JoinRole::store_access(std::string id, const BrokerAccess& ac
 
 Task<Result<void>> JoinRole::publish_cluster(const api::Cluster& cluster, BrokerAccess access) {
   if (published_ == cluster && connections_.contains(fingerprint(access))) co_return Result<void>();
-  FABRIC_CO_TRY(kube::Client * client, co_await broker_client(access));
+  FABRIC_CO_TRY(kube::Client * client, broker_client(access));
   FABRIC_CO_TRY(const auto others, co_await client->list<api::Cluster>(select(access.ns)));
   std::vector<broker::ClusterRecord> records;
   for (const api::Cluster& other : others.items)
@@ -400,12 +401,12 @@ Task<Result<void>> JoinRole::publish_cluster(const api::Cluster& cluster, Broker
   co_return Result<void>();
 }
 
-Task<Result<kube::Client*>> JoinRole::broker_client(const BrokerAccess& access) {
+Result<kube::Client*> JoinRole::broker_client(const BrokerAccess& access) {
   const std::string key = fingerprint(access);
   const auto found = connections_.find(key);
-  if (found != connections_.end()) co_return found->second.client.get();
-  FABRIC_CO_TRY(kube::Connection connection, env_.connect_broker(access.duplicate()));
-  co_return connections_.emplace(key, std::move(connection)).first->second.client.get();
+  if (found != connections_.end()) return found->second.client.get();
+  FABRIC_TRY(kube::Connection connection, env_.connect_broker(access.duplicate()));
+  return connections_.emplace(key, std::move(connection)).first->second.client.get();
 }
 
 Task<Result<void>> JoinRole::label_gateways(const api::Fabric& fabric, const GatewayChoice& choice) {

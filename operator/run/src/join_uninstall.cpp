@@ -111,7 +111,7 @@ Task<Result<void>> JoinRole::leave_broker(const api::JoinSettings& settings) {
   };
   BrokerAccess access{text(names::kBrokerUrlKey), text(names::kCaKey), text(names::kNamespaceKey),
                       Secret::from_text(text(names::kTokenKey))};
-  FABRIC_CO_TRY(kube::Client * client, co_await broker_client(access));
+  FABRIC_CO_TRY(kube::Client * client, broker_client(access));
   FABRIC_CO_TRY(const auto endpoints, co_await client->list<api::Endpoint>(select(access.ns)));
   std::vector<json::Value> gone;
   for (const api::Endpoint& endpoint : endpoints.items) {
@@ -127,8 +127,8 @@ Task<Result<void>> JoinRole::leave_broker(const api::JoinSettings& settings) {
   if (!info) co_return Result<void>();
   const auto member = co_await read_member(info->psk);
   if (!member) co_return Result<void>();
-  FABRIC_CO_TRY(kube::Client * asking, co_await broker_client({info->url, info->client.ca_pem, info->client.ns,
-                                                               info->client.token.duplicate()}));
+  FABRIC_CO_TRY(kube::Client * asking,
+                broker_client({info->url, info->client.ca_pem, info->client.ns, info->client.token.duplicate()}));
   json::Value request =
       broker::join_request_config_map(id, broker::make_leave_request(*member->psks.newest(), id, member->identity));
   request["metadata"]["namespace"] = info->client.ns;

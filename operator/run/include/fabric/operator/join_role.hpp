@@ -57,7 +57,7 @@ class JoinRole {
   Task<Result<DiscoveryFacts>> gather(const api::Fabric& fabric, const Observed& observed);
   Task<Result<void>> read_sources(DiscoveryFacts& facts);
   Task<Result<void>> label_gateways(const api::Fabric& fabric, const GatewayChoice& choice);
-  Task<Result<kube::Client*>> broker_client(const BrokerAccess& access);
+  Result<kube::Client*> broker_client(const BrokerAccess& access);
   Task<Result<void>> leave_broker(const api::JoinSettings& settings);
   Task<Result<void>> delete_local(const api::Fabric& fabric, const Observed& observed, const AgentPlan& plan,
                                   bool left);

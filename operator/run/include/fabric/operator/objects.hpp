@@ -42,7 +42,16 @@ Task<Result<Secret>> read_or_create_secret(kube::Client& client, kube::ObjectKey
 /// An Opaque Secret manifest; values are secret bytes.
 json::Value secret_manifest(const kube::ObjectKey& key, const std::map<std::string, Secret, std::less<>>& data);
 
-/// Turns "does not exist" and "may not be read" into an absent value, for sources that are optional.
+/// Turns "does not exist", and nothing else, into an absent value.
+template <class T>
+Result<std::optional<T>> if_exists(Result<T> result) {
+  if (result) return std::optional<T>(*std::move(result));
+  if (result.error().code == Errc::not_found) return std::optional<T>();
+  return std::unexpected(std::move(result).error());
+}
+
+/// Also "may not be read", for sources of discovery that a cluster may hide. Never for an object that decides about
+/// rights.
 template <class T>
 Result<std::optional<T>> optional_source(Result<T> result) {
   if (result) return std::optional<T>(*std::move(result));
