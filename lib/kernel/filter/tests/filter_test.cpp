@@ -148,10 +148,12 @@ TEST_P(FilterTest, RestoringWhatIptablesSavedChangesNothing) {
 TEST_P(FilterTest, RemovesEverythingOfOursAndNothingElse) {
   run("iptables-legacy -t nat -A POSTROUTING -s 10.0.0.0/8 -j MASQUERADE; iptables-legacy -N FOREIGN; "
       "iptables-legacy -A FORWARD -j FOREIGN; ip6tables-legacy -t mangle -A FORWARD -j ACCEPT; "
-      "nft add table ip other '{ set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 } }; "
-      "chain c { type nat hook postrouting priority 100; ip saddr @s masquerade; }; }'; "
       "ipset create foreign hash:net; ipset add foreign 10.0.0.0/8; "
       "iptables-legacy -A INPUT -m set --match-set foreign src -j DROP");
+  if (detect_filter_backend().nft_supported) {
+    run("nft add table ip other '{ set s { type ipv4_addr; flags interval; elements = { 10.0.0.0/8 } }; "
+        "chain c { type nat hook postrouting priority 100; ip saddr @s masquerade; }; }'");
+  }
   const auto before = everything();
   converge(*filter, gateway());
   EXPECT_NE(everything(), before);
@@ -415,6 +417,14 @@ INSTANTIATE_TEST_SUITE_P(Masquerades, KeepSourceTest,
                          [](const auto& row) { return row.param.name; });
 
 class DetectionTest : public NetworkTest {};
+
+TEST_F(DetectionTest, ChoosesABackendThatWorksOnThisKernel) {
+  const auto found = detect_filter_backend();
+  EXPECT_EQ(found.backend, found.nft_supported ? FilterBackend::nft : FilterBackend::legacy);
+  const auto filter = open_filter(std::nullopt);
+  converge(*filter, gateway());
+  expect_state(observed(*filter), gateway());
+}
 
 TEST_F(DetectionTest, PrefersNftWhereTheKernelHasItAndLoadsNothing) {
   const auto found = detect_filter_backend();
