@@ -44,8 +44,11 @@ class Run {
       for (const auto& prefix : prefixes)
         carry(cluster, in_.remotes.at(cluster), prefix);
     }
-    for (const auto& [cluster, remote] : in_.remotes)
+    for (const auto& [cluster, remote] : in_.remotes) {
+      for (const auto& gateway : remote.gateways)
+        probe(cluster, remote, gateway);
       choose_for_status(cluster, remote);
+    }
     return std::move(plan_);
   }
 
@@ -146,6 +149,19 @@ class Run {
       put({Direction::out, local, prefix}, {netstate::kEspPriority, out});
       put({Direction::in, prefix, local}, {netstate::kEspPriority, in});
       put({Direction::fwd, prefix, local}, {netstate::kEspPriority, in});
+    }
+  }
+
+  void probe(const std::string& cluster, const RemoteCluster& remote, const RemoteGateway& gateway) {
+    const auto carried = plan_.carried.find(cluster);
+    if (!gateway.path || carried == plan_.carried.end()) return;
+    for (const auto& target : gateway.probes) {
+      const bool inside =
+          std::ranges::any_of(carried->second, [&](const Cidr& prefix) { return prefix.contains(target); });
+      const auto own = std::ranges::find(in_.local_probes, target.family(), &net::IpAddress::family);
+      if (!inside || own == in_.local_probes.end()) continue;
+      put({Direction::out, Cidr::host(*own), Cidr::host(target)},
+          {netstate::kProbePriority, netstate::EspTemplate{gateway.path->local, gateway.path->remote, remote.reqid}});
     }
   }
 

@@ -157,6 +157,26 @@ TEST(PolicyPlan, OfTwoRemotesThatOverlapTheOneThatIsInstalledKeepsThePrefix) {
   EXPECT_TRUE(plan.carried.contains("c"));
 }
 
+TEST(PolicyPlan, PingsGoThroughTheGatewayThatTheyAreAbout) {
+  auto in = two_clusters();
+  in.local_probes = {net::IpAddress::v4(10, 0, 1, 1)};
+  auto& gateways = in.remotes["b"].gateways;
+  gateways.push_back(gateway("g2", 2, {cidr("10.1.0.0/16")}));
+  gateways[0].probes = {net::IpAddress::v4(10, 1, 1, 1)};
+  gateways[1].probes = {net::IpAddress::v4(10, 1, 2, 1)};
+  const auto to = [](const PolicyPlan& plan, std::string_view probe) {
+    const auto& policy = plan.policies.at({Direction::out, cidr("10.0.1.1/32"), cidr(probe)});
+    EXPECT_EQ(policy.priority, netstate::kProbePriority);
+    return std::get<EspTemplate>(policy.action).daddr;
+  };
+  const auto plan = plan_policies(in);
+  EXPECT_EQ(to(plan, "10.1.1.1/32"), path_to(1).remote);
+  EXPECT_EQ(to(plan, "10.1.2.1/32"), path_to(2).remote);
+  gateways[0].probes = {net::IpAddress::v4(10, 7, 0, 1), *net::IpAddress::parse("fd01::1")};
+  EXPECT_FALSE(plan_policies(in).policies.contains({Direction::out, cidr("10.0.1.1/32"), cidr("10.7.0.1/32")}))
+      << "outside of what is carried";
+}
+
 TEST(PolicyPlan, CountsPoliciesThatTheKernelSearchesOneByOne) {
   auto in = two_clusters();
   EXPECT_EQ(plan_policies(in).coarse_policies, 3U) << "the block policies, whose other end is any address";

@@ -1,6 +1,5 @@
-#include <fabric/gateway/credentials.hpp>
-
 #include <fabric/api/names.hpp>
+#include <fabric/gateway/credentials.hpp>
 
 #include <fstream>
 
@@ -15,7 +14,9 @@ constexpr std::size_t kMaxSize = 64UL << 10U;
 
 Result<Secret> read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return fail(Errc::not_found, "{} is not there yet; the operator makes the Secret when the cluster joins", path.string());
+  if (!file)
+    return fail(Errc::not_found, "{} is not there yet; the operator makes the Secret when the cluster joins",
+                path.string());
   Secret content(kMaxSize);
   file.read(reinterpret_cast<char*>(content.writable().data()), static_cast<std::streamsize>(content.size()));
   const auto size = static_cast<std::size_t>(file.gcount());
@@ -36,13 +37,16 @@ Result<Credentials> read_credentials(const std::filesystem::path& folder) {
   FABRIC_TRY(auto first, crypto::Psk::make(1, psk).with((folder / "psk" / names::kPskKey).string()));
   FABRIC_CHECK(result.psks.add(std::move(first)));
   FABRIC_TRY(Secret seed, read_file(folder / "identity" / names::kIdentityKey));
-  FABRIC_TRY(result.identity, crypto::Ed25519KeyPair::from_seed(std::move(seed)).with((folder / "identity" / names::kIdentityKey).string()));
+  FABRIC_TRY(
+      result.identity,
+      crypto::Ed25519KeyPair::from_seed(std::move(seed)).with((folder / "identity" / names::kIdentityKey).string()));
   const auto broker = folder / "broker";
   FABRIC_TRY(std::string url, read_text(broker / names::kBrokerUrlKey));
   FABRIC_TRY(std::string ca, read_text(broker / names::kCaKey));
   FABRIC_TRY(Secret token, read_file(broker / names::kTokenKey));
   FABRIC_TRY(result.broker_namespace, read_text(broker / names::kNamespaceKey));
-  FABRIC_TRY(result.broker, kube::explicit_config(std::move(url), std::move(ca), std::move(token), result.broker_namespace));
+  FABRIC_TRY(result.broker,
+             kube::explicit_config(std::move(url), std::move(ca), std::move(token), result.broker_namespace));
   return result;
 }
 

@@ -1,6 +1,5 @@
-#include <fabric/gateway/key_ring.hpp>
-
 #include <fabric/crypto/pair.hpp>
+#include <fabric/gateway/key_ring.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +13,10 @@ constexpr double kJitter = 0.15;
 
 netstate::Aead aead_of(crypto::Suite suite) {
   switch (suite) {
-    case crypto::Suite::aes_gcm_256: return netstate::Aead::aes_gcm_256;
-    case crypto::Suite::chacha20_poly1305: return netstate::Aead::chacha20_poly1305;
+    case crypto::Suite::aes_gcm_256:
+      return netstate::Aead::aes_gcm_256;
+    case crypto::Suite::chacha20_poly1305:
+      return netstate::Aead::chacha20_poly1305;
   }
   return netstate::Aead::aes_gcm_256;
 }
@@ -35,8 +36,8 @@ PairSas pair_sas(const crypto::Pair& pair) {
 Result<KeyRing> KeyRing::open(crypto::GatewayId self, crypto::Entropy& entropy, const crypto::PskSet& psks,
                               const crypto::Ed25519KeyPair& identity, TimePoint now, crypto::Generation floor) {
   FABRIC_TRY(const auto instance, crypto::draw_instance(entropy));
-  // Milliseconds of the start in the upper 48 bits, a sequence below: monotonic across restarts, also when the clock was
-  // set back in between.
+  // Milliseconds of the start in the upper 48 bits, a sequence below: monotonic across restarts, also when the clock
+  // was set back in between.
   const auto start = static_cast<std::uint64_t>(std::max<std::int64_t>(now.time_since_epoch().count(), 0)) << 16U;
   const std::uint64_t above_floor = ((floor.value() >> 16U) + 1) << 16U;
   return KeyRing(std::move(self), entropy, psks, identity, instance, std::max(start, above_floor) + 1);
@@ -44,19 +45,23 @@ Result<KeyRing> KeyRing::open(crypto::GatewayId self, crypto::Entropy& entropy, 
 
 Result<void> KeyRing::draw(TimePoint now, Duration lifetime) {
   FABRIC_TRY(auto key, crypto::X25519KeyPair::draw(*entropy_));
-  crypto::KeyRecord record{.cluster_set = std::string(crypto::kDefaultClusterSet),
-                           .owner = self_,
-                           .instance = instance_,
-                           .generation = crypto::Generation(next_generation_),
-                           .public_key = key.public_key,
-                           .suites = {std::to_underlying(crypto::Suite::aes_gcm_256), std::to_underlying(crypto::Suite::chacha20_poly1305)},
-                           .not_after = now + lifetime};
+  crypto::KeyRecord record{
+      .cluster_set = std::string(crypto::kDefaultClusterSet),
+      .owner = self_,
+      .instance = instance_,
+      .generation = crypto::Generation(next_generation_),
+      .public_key = key.public_key,
+      .suites = {std::to_underlying(crypto::Suite::aes_gcm_256), std::to_underlying(crypto::Suite::chacha20_poly1305)},
+      .not_after = now + lifetime};
   FABRIC_CHECK(entropy_->fill(record.nonce));
   std::array<std::uint8_t, 4> random{};
   FABRIC_CHECK(entropy_->fill(random));
   const double unit = std::bit_cast<std::uint32_t>(random) / 4294967296.0;
   FABRIC_TRY(auto announced, crypto::sign(std::move(record), *psks_, *identity_));
-  MyGeneration meta{.generation = announced.record.generation, .drawn = now, .jitter = kJitter * (2 * unit - 1), .psks = announced.record.psks};
+  MyGeneration meta{.generation = announced.record.generation,
+                    .drawn = now,
+                    .jitter = kJitter * (2 * unit - 1),
+                    .psks = announced.record.psks};
   held_.emplace(meta.generation, Held{meta, std::move(key), std::move(announced)});
   ++next_generation_;
   return {};
@@ -70,7 +75,8 @@ void KeyRing::drop(crypto::Generation generation) {
 std::vector<MyGeneration> KeyRing::mine() const {
   std::vector<MyGeneration> result;
   result.reserve(held_.size());
-  for (const auto& [generation, held] : held_) result.push_back(held.meta);
+  for (const auto& [generation, held] : held_)
+    result.push_back(held.meta);
   return result;
 }
 
@@ -103,7 +109,8 @@ Result<PairSas> KeyRing::derive(const PairId& id, const Peers& peers) {
   const auto theirs = std::ranges::find_if(peer->second.keys, [&](const crypto::AnnouncedKey& key) {
     return key.record.generation == id.theirs && key.record.instance == id.instance;
   });
-  if (theirs == peer->second.keys.end()) return fail(Errc::not_found, "no generation {} of {}/{}", id.theirs, id.peer.cluster, id.peer.gateway);
+  if (theirs == peer->second.keys.end())
+    return fail(Errc::not_found, "no generation {} of {}/{}", id.theirs, id.peer.cluster, id.peer.gateway);
   FABRIC_TRY(const auto pair, crypto::Pair::derive(held->second.key, held->second.record, *theirs, *psks_));
   return derived_.emplace(id, pair_sas(pair)).first->second;
 }

@@ -1,6 +1,5 @@
-#include <fabric/gateway/membership.hpp>
-
 #include <fabric/api/names.hpp>
+#include <fabric/gateway/membership.hpp>
 #include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
@@ -18,11 +17,14 @@ std::optional<crypto::Ed25519Public> identity_of(const api::Cluster& cluster, co
   if (text == nullptr || mac_text == nullptr) return std::nullopt;
   const auto identity = crypto::ed25519_public_from_base64(*text);
   const auto mac = crypto::from_base64(*mac_text);
-  if (!identity || !mac || !crypto::check_identity_mac(psks, cluster.spec.cluster_id, *identity, *mac)) return std::nullopt;
+  if (!identity || !mac || !crypto::check_identity_mac(psks, cluster.spec.cluster_id, *identity, *mac))
+    return std::nullopt;
   return *identity;
 }
 
-std::map<std::string, std::string> plain(const api::StringMap& map) { return {map.begin(), map.end()}; }
+std::map<std::string, std::string> plain(const api::StringMap& map) {
+  return {map.begin(), map.end()};
+}
 
 const std::string& value_of(const api::StringMap& map, std::string_view key) {
   static const std::string kNone;
@@ -85,7 +87,8 @@ void Membership::read_endpoint(const std::string& source, const api::Endpoint& e
 void Membership::reject(const api::Endpoint& endpoint, crypto::Reject reason) {
   const auto text = to_string(reason);
   metrics_
-      .counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.", {{"reason", std::string(text)}})
+      .counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.",
+               {{"reason", std::string(text)}})
       .add();
   // A stale copy beside a newer original is how two stores normally look for a moment.
   if (reason == crypto::Reject::stale_generation) return;
@@ -93,11 +96,18 @@ void Membership::reject(const api::Endpoint& endpoint, crypto::Reject reason) {
   if (fresh) log::warn("announcement refused", {{"endpoint", endpoint.metadata.name}, {"reason", text}});
 }
 
-void Membership::note_absent(const std::vector<const controller::Store<api::Endpoint>*>& stores, TimePoint now, Duration keep) {
+void Membership::note_absent(const std::vector<const controller::Store<api::Endpoint>*>& stores, TimePoint now,
+                             Duration keep) {
   std::set<crypto::GatewayId> present;
+  std::set<std::string> names_present;
   for (const auto* store : stores) {
-    for (const auto& [key, endpoint] : *store->snapshot()) present.insert({endpoint->spec.cluster_id, endpoint->spec.hostname});
+    for (const auto& [key, endpoint] : *store->snapshot()) {
+      present.insert({endpoint->spec.cluster_id, endpoint->spec.hostname});
+      names_present.insert(key.ns + "/" + key.name);
+    }
   }
+  // What comes back is looked at again, which takes the mark off.
+  std::erase_if(read_, [&](const auto& entry) { return !names_present.contains(entry.first); });
   for (const auto& [id, peer] : peers_) {
     if (!present.contains(id) && !peer.deleted) mark_deleted(peers_, id, now);
   }
@@ -107,7 +117,8 @@ void Membership::note_absent(const std::vector<const controller::Store<api::Endp
 
 std::set<std::string> Membership::clusters() const {
   std::set<std::string> result;
-  for (const auto& [id, peer] : peers_) result.insert(id.cluster);
+  for (const auto& [id, peer] : peers_)
+    result.insert(id.cluster);
   return result;
 }
 

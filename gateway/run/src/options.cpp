@@ -32,13 +32,19 @@ Result<Options> parse_options(int argc, const char* const* argv) {
   app.add_option("--cluster-id", o.cluster_id, "ID of this cluster")->required();
   app.add_option("--natt-port", o.natt_port, "UDP port of encapsulated ESP")->capture_default_str();
   app.add_flag("--force-udp-encaps", o.force_udp_encaps, "Always put ESP into UDP");
-  app.add_option("--nat-traversal", o.nat_traversal, "Put ESP into UDP when this node is behind NAT")->capture_default_str();
+  app.add_option("--nat-traversal", o.nat_traversal, "Put ESP into UDP when this node is behind NAT")
+      ->capture_default_str();
   app.add_option("--preferred-server", o.preferred_server, "Published for Submariner's tools")->capture_default_str();
   app.add_option("--health-check", o.health_check, "Ping other gateways through the tunnel")->capture_default_str();
-  app.add_option("--health-check-interval", interval, "Seconds between pings")->capture_default_str()->check(CLI::Range(1, 3600));
-  app.add_option("--health-check-max-packet-loss", o.health_check_max_loss, "Pings lost in a row that make a connection an error")
+  app.add_option("--health-check-interval", interval, "Seconds between pings")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 3600));
+  app.add_option("--health-check-max-packet-loss", o.health_check_max_loss,
+                 "Pings lost in a row that make a connection an error")
       ->capture_default_str();
-  app.add_option("--rekey-interval", rekey, "Seconds between generations of keys")->capture_default_str()->check(CLI::Range(60, 43200));
+  app.add_option("--rekey-interval", rekey, "Seconds between generations of keys")
+      ->capture_default_str()
+      ->check(CLI::Range(60, 43200));
   app.add_option("--elastic-ip", elastic, "NODE=ADDRESS: public address of a gateway node");
   app.add_option("--secrets", o.secrets, "Folder with psk, identity and broker")->capture_default_str();
   app.add_option("--listen-address", o.listen_address, "Address of probes and metrics")->capture_default_str();

@@ -18,8 +18,9 @@ struct RemoteGateway {
   std::string name;
   std::optional<Path> path;
   Health health = Health::unknown;
-  bool outbound = false;            ///< There is an SA to send with.
-  std::vector<net::Cidr> prefixes;  ///< From its verified state record.
+  bool outbound = false;               ///< There is an SA to send with.
+  std::vector<net::Cidr> prefixes;     ///< From its verified state record.
+  std::vector<net::IpAddress> probes;  ///< Addresses that answer pings there, within its prefixes.
 };
 
 struct RemoteCluster {
@@ -30,6 +31,9 @@ struct RemoteCluster {
 struct PolicyInputs {
   std::string local_cluster;
   std::vector<net::Cidr> local_prefixes;
+  /// Addresses of this node that pings come from. Pings to a gateway go through that gateway, chosen or not, so that
+  /// the health of each is known before traffic depends on it.
+  std::vector<net::IpAddress> local_probes;
   std::map<std::string, RemoteCluster> remotes;
   /// Observed, so that of two clusters which claim a prefix the one that has it keeps it, also over a restart.
   std::map<netstate::PolicyKey, netstate::XfrmPolicy> installed;

@@ -16,8 +16,9 @@ struct Credentials {
   std::string broker_namespace;
 };
 
-/// Reads psk/psk, identity/ed25519 and broker/{brokerURL,ca.crt,token,namespace} below `folder`. Errors name the file and
-/// what the operator does to make it, never a content: not_found while a file is missing, invalid when it is not usable.
+/// Reads psk/psk, identity/ed25519 and broker/{brokerURL,ca.crt,token,namespace} below `folder`. Errors name the file
+/// and what the operator does to make it, never a content: not_found while a file is missing, invalid when it is not
+/// usable.
 Result<Credentials> read_credentials(const std::filesystem::path& folder);
 
 }  // namespace fabric::gateway

@@ -9,8 +9,8 @@
 
 namespace fabric::gateway {
 
-/// The private halves of this process and what is derived with them. Lives in memory only: a restarted process draws new
-/// ones. The arguments of the constructor outlive it. Belongs to one thread.
+/// The private halves of this process and what is derived with them. Lives in memory only: a restarted process draws
+/// new ones. The arguments of the constructor outlive it. Belongs to one thread.
 class KeyRing {
  public:
   /// `floor`: a generation that this gateway published before, in an earlier life; new ones are above it.
@@ -23,7 +23,9 @@ class KeyRing {
   void drop(crypto::Generation generation);
 
   const crypto::GatewayId& self() const { return self_; }
+
   const crypto::InstanceId& instance() const { return instance_; }
+
   std::vector<MyGeneration> mine() const;
   /// Records of these generations, ascending.
   std::vector<crypto::AnnouncedKey> records(const std::vector<crypto::Generation>& generations) const;
@@ -40,9 +42,15 @@ class KeyRing {
     crypto::AnnouncedKey record;
   };
 
-  KeyRing(crypto::GatewayId self, crypto::Entropy& entropy, const crypto::PskSet& psks, const crypto::Ed25519KeyPair& identity,
-          crypto::InstanceId instance, std::uint64_t next)
-      : self_(std::move(self)), entropy_(&entropy), psks_(&psks), identity_(&identity), instance_(instance), next_generation_(next), next_counter_(next) {}
+  KeyRing(crypto::GatewayId self, crypto::Entropy& entropy, const crypto::PskSet& psks,
+          const crypto::Ed25519KeyPair& identity, crypto::InstanceId instance, std::uint64_t next)
+      : self_(std::move(self)),
+        entropy_(&entropy),
+        psks_(&psks),
+        identity_(&identity),
+        instance_(instance),
+        next_generation_(next),
+        next_counter_(next) {}
 
   Result<PairSas> derive(const PairId& id, const Peers& peers);
 

@@ -17,7 +17,8 @@ constexpr bool is_ours(std::uint32_t reqid) {
   return (reqid & kReqidMask) == kReqidBase;
 }
 
-/// Policies: these two priorities. A block policy has no template, so a reqid cannot mark it.
+/// Policies: these priorities. A block policy has no template, so a reqid cannot mark it.
+inline constexpr std::uint32_t kProbePriority = 460'000;  ///< Host to host through one certain gateway.
 inline constexpr std::uint32_t kEspPriority = 460'100;
 inline constexpr std::uint32_t kBlockPriority = 460'200;
 

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <fabric/async/event.hpp>
+#include <fabric/async/task_group.hpp>
+#include <fabric/controller/informer.hpp>
+#include <fabric/controller/lease_elector.hpp>
+#include <fabric/controller/runtime.hpp>
+#include <fabric/crypto/entropy.hpp>
+#include <fabric/gateway/announcer.hpp>
+#include <fabric/gateway/credentials.hpp>
+#include <fabric/gateway/membership.hpp>
+#include <fabric/gateway/options.hpp>
+#include <fabric/gateway/pinger.hpp>
+#include <fabric/gateway/policy_plan.hpp>
+#include <fabric/gateway/status.hpp>
+#include <fabric/kernel/kernel.hpp>
+#include <fabric/kube/client.hpp>
+#include <fabric/telemetry/health.hpp>
+
+#include <memory>
+#include <optional>
+#include <set>
+
+namespace fabric::gateway {
+
+/// What the agent runs on; everything outlives it.
+struct Environment {
+  kube::Client& local;
+  kube::Client& broker;
+  kernel::Kernel& kernel;
+  crypto::Entropy& entropy;
+  controller::Runtime runtime;
+  telemetry::Health& health;
+};
+
+/// The gateway agent of one node: stores and kernel → SA, policy and status plans → kernel and records. Belongs to the
+/// io thread. Nothing is written to the kernel before the local stores have synced; an unreachable broker changes
+/// nothing; stopping removes nothing.
+class Agent {
+ public:
+  Agent(Options options, Credentials credentials, Environment environment);
+
+  /// Opens what may fail, and starts the informers and loops.
+  Result<void> start(async::TaskGroup& group);
+
+  /// The node's links or addresses changed, or an SA reached a limit.
+  void kernel_changed() { wake_.notify(); }
+
+ private:
+  async::Task<Result<void>> run();
+  async::Task<Result<void>> wait_synced();
+  Result<void> open_ring();
+  async::Task<Result<void>> reconcile();
+  async::Task<Result<void>> plan_and_apply(netstate::State observed, Situation situation, TimePoint now);
+  SaPlan plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed, TimePoint now);
+  PolicyPlan plan_policies_now(const netstate::State& observed, const Situation& situation, const SaPlan& sas) const;
+  async::Task<Result<void>> apply(const netstate::State& observed, netstate::State desired, SaPlan& sas);
+  async::Task<Result<void>> carry_out(SaPlan sas, Situation situation);
+  async::Task<Result<void>> copy_down(std::map<std::string, std::vector<net::Cidr>> carried);
+  async::Task<Result<void>> report(std::string failure);
+  async::Task<Result<void>> write_gateway(api::Gateway gateway);
+  Result<Situation> situation(const netstate::HostFacts& facts) const;
+  std::map<crypto::GatewayId, PeerKeys> peer_keys(const LocalEnd& local) const;
+  void read_members(TimePoint now);
+  void set_ping_targets();
+  void note_findings(const std::vector<Finding>& findings);
+  bool broker_lost_us() const;
+  Duration pause(TimePoint now) const;
+
+  // agent_uninstall.cpp
+  async::Task<Result<void>> uninstall();
+  async::Task<Result<void>> say_good_bye();
+
+  Options options_;
+  Credentials credentials_;
+  Environment env_;
+  async::Notifier wake_;
+  controller::Informer<api::Node> own_node_;
+  controller::Informer<api::Endpoint> endpoints_;
+  controller::Informer<api::Cluster> clusters_;
+  controller::Informer<api::Endpoint> broker_endpoints_;
+  controller::Informer<api::Cluster> broker_clusters_;
+  Membership membership_;
+  std::unique_ptr<controller::LeaseElector> elector_;
+  std::unique_ptr<Pinger> pinger_;
+  std::unique_ptr<KeyRing> ring_;
+  std::unique_ptr<Announcer> announcer_;
+  SaTracker tracker_;
+  SaMemory memory_;
+  SaPlan sas_;  ///< Of the last run, for status.
+  std::map<crypto::GatewayId, PeerKeys> peers_;
+  std::map<crypto::GatewayId, net::IpAddress> health_targets_;
+  Situation situation_;
+  std::optional<TimePoint> next_wake_;
+  std::set<Finding> findings_;
+  std::optional<api::Gateway> written_;
+  std::optional<TimePoint> latency_written_;
+  unsigned failures_ = 0;
+};
+
+}  // namespace fabric::gateway

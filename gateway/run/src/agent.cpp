@@ -1,0 +1,424 @@
+#include <fabric/api/core.hpp>
+#include <fabric/api/names.hpp>
+#include <fabric/async/backoff.hpp>
+#include <fabric/gateway/agent.hpp>
+#include <fabric/gateway/reqid.hpp>
+#include <fabric/netstate/diff.hpp>
+#include <fabric/telemetry/log.hpp>
+
+#include <algorithm>
+
+namespace fabric::gateway {
+
+namespace names = api::names;
+using async::Task;
+
+namespace {
+
+/// How often SA counters are looked at: what they show is the proof that a peer is ready. Nothing leaves the node for
+/// it.
+constexpr Duration kEvidenceInterval{1'000};
+/// The broker may be away at a start; what the local copies say is enough to go on with.
+constexpr Duration kBrokerGrace{5'000};
+/// A burst of changes is planned once.
+constexpr Duration kSettle{10};
+/// Round trips are shown this old at most.
+constexpr Duration kLatencyRefresh{60'000};
+/// Drawing a generation changes the plan; more than two in one run is a bug.
+constexpr int kMaxDraws = 3;
+
+kube::Selection in(const std::string& ns) {
+  return {.ns = ns};
+}
+
+template <class T>
+bool add_unique(std::vector<T>& to, const T& value) {
+  if (std::ranges::find(to, value) != to.end()) return false;
+  to.push_back(value);
+  return true;
+}
+
+}  // namespace
+
+Agent::Agent(Options options, Credentials credentials, Environment environment)
+    : options_(std::move(options)),
+      credentials_(std::move(credentials)),
+      env_(environment),
+      wake_(env_.runtime.executor),
+      own_node_(env_.local, {.field_selector = "metadata.name=" + options_.node}, env_.runtime),
+      endpoints_(env_.local, in(options_.ns), env_.runtime),
+      clusters_(env_.local, in(options_.ns), env_.runtime),
+      broker_endpoints_("broker endpoints",
+                        std::make_unique<controller::KubeListWatch>(env_.broker, kube::resource_of<api::Endpoint>(),
+                                                                    in(credentials_.broker_namespace)),
+                        env_.runtime),
+      broker_clusters_("broker clusters",
+                       std::make_unique<controller::KubeListWatch>(env_.broker, kube::resource_of<api::Cluster>(),
+                                                                   in(credentials_.broker_namespace)),
+                       env_.runtime),
+      membership_(options_.cluster_id, credentials_.psks, env_.runtime.metrics) {
+  env_.health.set("stores", false, "waiting for the API server");
+  env_.health.set("kernel", false, "nothing applied yet");
+  const auto wake = [this](const kube::ObjectKey&, const auto*, const auto*) { wake_.notify(); };
+  own_node_.store().on_change(wake);
+  endpoints_.store().on_change(wake);
+  clusters_.store().on_change(wake);
+  broker_endpoints_.store().on_change(wake);
+  broker_clusters_.store().on_change(wake);
+}
+
+Result<void> Agent::start(async::TaskGroup& group) {
+  group.spawn("own node", own_node_.run());
+  group.spawn("endpoints", endpoints_.run());
+  group.spawn("clusters", clusters_.run());
+  if (options_.uninstall) {
+    group.spawn("uninstall", uninstall());
+    return {};
+  }
+  const auto changed = [this] { wake_.notify(); };
+  FABRIC_TRY(
+      pinger_,
+      Pinger::open(env_.runtime.executor, env_.runtime.clock,
+                   {.interval = options_.health_check_interval, .max_loss = options_.health_check_max_loss}, changed));
+  FABRIC_TRY(elector_, controller::LeaseElector::open(env_.local, {options_.ns, std::string(names::kGatewaySyncLease)},
+                                                      {.identity = options_.node}, env_.runtime));
+  elector_->on_change([this](bool) { wake_.notify(); });
+  group.spawn("broker endpoints", broker_endpoints_.run());
+  group.spawn("broker clusters", broker_clusters_.run());
+  group.spawn("sync lease", elector_->run());
+  pinger_->start(group);
+  group.spawn("reconcile", run());
+  return {};
+}
+
+Task<Result<void>> Agent::wait_synced() {
+  FABRIC_CO_CHECK(co_await own_node_.store().wait_synced());
+  FABRIC_CO_CHECK(co_await endpoints_.store().wait_synced());
+  FABRIC_CO_CHECK(co_await clusters_.store().wait_synced());
+  if (options_.uninstall) co_return Result<void>();
+  const auto limit = env_.runtime.clock.steady() + kBrokerGrace;
+  FABRIC_CO_TRY(const bool endpoints, co_await broker_endpoints_.store().wait_synced_until(env_.runtime.clock, limit));
+  FABRIC_CO_TRY(const bool clusters, co_await broker_clusters_.store().wait_synced_until(env_.runtime.clock, limit));
+  if (!endpoints || !clusters) log::warn("the broker does not answer; going on with the local copies of its records");
+  env_.health.set("stores", true);
+  co_return Result<void>();
+}
+
+Result<void> Agent::open_ring() {
+  crypto::Generation floor;
+  for (const auto& store : {endpoints_.store().snapshot(), broker_endpoints_.store().snapshot()}) {
+    for (const auto& [key, endpoint] : *store) {
+      if (endpoint->spec.cluster_id != options_.cluster_id || endpoint->spec.hostname != options_.node) continue;
+      floor =
+          std::max(floor, last_published({endpoint->spec.backend_config.begin(), endpoint->spec.backend_config.end()}));
+    }
+  }
+  FABRIC_TRY(auto ring, KeyRing::open({options_.cluster_id, options_.node}, env_.entropy, credentials_.psks,
+                                      credentials_.identity, env_.runtime.clock.now(), floor));
+  ring_ = std::make_unique<KeyRing>(std::move(ring));
+  announcer_ = std::make_unique<Announcer>(options_, *ring_, env_.local, env_.broker, credentials_.broker_namespace);
+  log::info("new instance", {{"instance", crypto::to_hex(ring_->instance())}});
+  return {};
+}
+
+Task<Result<void>> Agent::run() {
+  FABRIC_CO_CHECK(co_await wait_synced());
+  FABRIC_CO_CHECK(open_ring());
+  const async::Backoff backoff{.initial = Duration{200}, .max = Duration{10'000}};
+  while (true) {
+    const auto done = co_await reconcile();
+    if (!done && done.error().code == Errc::cancelled) co_return Result<void>();
+    if (done) {
+      if (failures_ > 0) log::info("everything is as planned again");
+      failures_ = 0;
+      env_.health.set("kernel", true);
+    } else {
+      if (failures_++ == 0) log::warn("not everything is as planned", {{"error", done.error().message()}});
+      env_.health.set("kernel", false, done.error().message());
+    }
+    const Duration wait =
+        failures_ == 0 ? pause(env_.runtime.clock.now()) : backoff.delay(failures_ - 1, env_.runtime.random());
+    const auto woken = co_await wake_.wait_for(env_.runtime.clock, wait);
+    if (!woken) co_return Result<void>();
+    if (*woken && !co_await async::sleep_for(env_.runtime.clock, kSettle)) co_return Result<void>();
+  }
+}
+
+Duration Agent::pause(TimePoint now) const {
+  if (!next_wake_) return kEvidenceInterval;
+  return std::clamp(*next_wake_ - now, Duration{kSettle}, kEvidenceInterval);
+}
+
+Task<Result<void>> Agent::reconcile() {
+  const TimePoint now = env_.runtime.clock.now();
+  read_members(now);
+  FABRIC_CO_TRY(const auto facts, co_await env_.kernel.facts({}));
+  FABRIC_CO_TRY(auto observed, co_await env_.kernel.observe(netstate::kGatewaySlices));
+  auto situation_now = situation(facts);
+  if (!situation_now) {
+    const auto reported = co_await report(situation_now.error().message());
+    if (!reported) co_return reported;
+    co_return std::unexpected(std::move(situation_now).error());
+  }
+  situation_ = *situation_now;
+  const auto done = co_await plan_and_apply(std::move(observed), *std::move(situation_now), now);
+  const auto reported = co_await report(done ? std::string() : done.error().message());
+  if (!done) co_return done;
+  co_return reported;
+}
+
+void Agent::read_members(TimePoint now) {
+  membership_.read_clusters(clusters_.store());
+  membership_.read_clusters(broker_clusters_.store());
+  membership_.read_endpoints(endpoints_.store(), now);
+  membership_.read_endpoints(broker_endpoints_.store(), now);
+  // Local copies follow the broker, so that while the broker's store is not known, or lost us as well, absence proves
+  // nothing.
+  if (broker_endpoints_.store().synced() && !broker_lost_us()) {
+    membership_.note_absent({&broker_endpoints_.store()}, now, SaLimits{}.hard_lifetime);
+  }
+}
+
+bool Agent::broker_lost_us() const {
+  if (announcer_ == nullptr || announcer_->endpoint() == nullptr) return true;
+  return broker_endpoints_.store().find({credentials_.broker_namespace, announcer_->endpoint()->metadata.name}) ==
+         nullptr;
+}
+
+Result<Situation> Agent::situation(const netstate::HostFacts& facts) const {
+  const auto node = own_node_.store().find({"", options_.node});
+  if (!node) return fail(Errc::unavailable, "there is no Node '{}'", options_.node);
+  const auto cluster = clusters_.store().find({options_.ns, options_.cluster_id});
+  if (!cluster)
+    return fail(Errc::unavailable, "there is no Cluster {}/{} yet; the operator makes it", options_.ns,
+                options_.cluster_id);
+  Situation result;
+  result.private_addresses = api::addresses(*node, "InternalIP");
+  std::ranges::stable_partition(result.private_addresses, &net::IpAddress::is_v4);
+  if (const auto elastic = options_.elastic_ips.find(options_.node); elastic != options_.elastic_ips.end()) {
+    result.public_addresses.push_back(elastic->second);
+  } else if (const auto* text = node->metadata.annotation(names::kNodePublicIp)) {
+    if (const auto address = net::IpAddress::parse(*text)) result.public_addresses.push_back(*address);
+  }
+  for (const std::string& text : cluster->spec.service_cidr) {
+    FABRIC_TRY(const auto prefix, net::Cidr::parse(text).with("Cluster " + options_.cluster_id + " spec.service_cidr"));
+    add_unique(result.service_prefixes, prefix);
+  }
+  for (const std::string& text : cluster->spec.cluster_cidr) {
+    FABRIC_TRY(const auto prefix, net::Cidr::parse(text).with("Cluster " + options_.cluster_id + " spec.cluster_cidr"));
+    add_unique(result.pod_prefixes, prefix);
+  }
+  const bool public_elsewhere = std::ranges::any_of(result.public_addresses, [&](const auto& address) {
+    return std::ranges::find(result.private_addresses, address) == result.private_addresses.end();
+  });
+  result.nat = options_.force_udp_encaps || (options_.nat_traversal && public_elsewhere);
+  const auto pods = api::pod_cidrs(*node);
+  for (const auto& interface : facts.interfaces) {
+    for (const auto& a : interface.addresses) {
+      if (std::ranges::any_of(pods, [&](const net::Cidr& c) { return c.contains(a.address); }))
+        add_unique(result.health_check, a.address);
+    }
+  }
+  return result;
+}
+
+std::map<crypto::GatewayId, PeerKeys> Agent::peer_keys(const LocalEnd& local) const {
+  std::map<crypto::GatewayId, PeerKeys> result;
+  const auto reqids = assign_reqids(membership_.clusters());
+  const crypto::GatewayId self{options_.cluster_id, options_.node};
+  for (const auto& [id, peer] : membership_.peers()) {
+    PeerKeys keys{.reqid = reqids.at(id.cluster),
+                  .path = choose_path(local, peer.state.record),
+                  .leaving = peer.state.record.leaving};
+    for (const auto& key : peer.keys) {
+      keys.instance = key.record.instance;
+      keys.generations.push_back(key.record.generation);
+    }
+    for (const auto& seen : peer.state.record.seen) {
+      if (seen.peer == self && seen.instance == ring_->instance()) keys.seen_mine.insert(seen.generation);
+    }
+    result.emplace(id, std::move(keys));
+  }
+  return result;
+}
+
+SaPlan Agent::plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed, TimePoint now) {
+  const auto rotate = std::chrono::duration_cast<Duration>(options_.rekey_interval);
+  SaInputs inputs{.self = ring_->self(),
+                  .mine = ring_->mine(),
+                  .peers = peers_,
+                  .observed = observed,
+                  .published = announcer_->published(),
+                  .psks = credentials_.psks.ids(),
+                  .now = now,
+                  .limits = {.rotate_after = rotate}};
+  return plan_sas(inputs, memory_, ring_->derive_with(membership_.peers()));
+}
+
+PolicyPlan Agent::plan_policies_now(const netstate::State& observed, const Situation& situation,
+                                    const SaPlan& sas) const {
+  PolicyInputs inputs{.local_cluster = options_.cluster_id,
+                      .local_prefixes = situation.service_prefixes,
+                      .installed = observed.policies};
+  std::ranges::copy(situation.pod_prefixes, std::back_inserter(inputs.local_prefixes));
+  for (const auto& [id, peer] : peers_) {
+    auto& cluster = inputs.remotes[id.cluster];
+    cluster.reqid = peer.reqid;
+    const auto sa = sas.peers.find(id);
+    const auto* monitor = pinger_->monitor(id);
+    cluster.gateways.push_back({.name = id.gateway,
+                                .path = peer.path,
+                                .health = monitor == nullptr ? Health::unknown : monitor->health(),
+                                .outbound = sa != sas.peers.end() && sa->second.outbound,
+                                .prefixes = membership_.peers().at(id).state.record.prefixes});
+  }
+  return plan_policies(inputs);
+}
+
+Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation situation, TimePoint now) {
+  peers_ = peer_keys({.addresses = situation.private_addresses, .nat = situation.nat, .natt_port = options_.natt_port});
+  set_ping_targets();
+  const auto tracked = tracker_.track(observed.sas, now);
+  SaPlan sas = plan_sas_now(tracked, now);
+  const auto wants_draw = [](const Action& action) { return std::holds_alternative<DrawGeneration>(action); };
+  for (int draws = 0; draws < kMaxDraws; ++draws) {
+    const auto draw = std::ranges::find_if(sas.actions, wants_draw);
+    if (draw == sas.actions.end()) break;
+    log::info("new generation of keys", {{"reason", to_string(std::get<DrawGeneration>(*draw).reason)}});
+    memory_ = sas.memory;
+    FABRIC_CO_CHECK(ring_->draw(now, SaLimits{}.hard_lifetime));
+    sas = plan_sas_now(tracked, now);
+  }
+  const PolicyPlan policies = plan_policies_now(observed, situation, sas);
+  netstate::State desired;
+  desired.sas = sas.desired;
+  desired.policies = policies.policies;
+  auto findings = sas.findings;
+  findings.insert(findings.end(), policies.findings.begin(), policies.findings.end());
+  note_findings(findings);
+  env_.runtime.metrics.gauge("fabric_coarse_policies", "Policies that the kernel keeps in a linear list.")
+      .set(static_cast<double>(policies.coarse_policies));
+  const auto applied = co_await apply(observed, std::move(desired), sas);
+  memory_ = sas.memory;
+  next_wake_ = sas.next_wake;
+  sas_ = sas;
+  if (!applied) co_return applied;
+  const auto published = co_await carry_out(std::move(sas), std::move(situation));
+  const auto copied = co_await copy_down(policies.carried);
+  if (!published) co_return published;
+  co_return copied;
+}
+
+Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State desired, SaPlan& sas) {
+  const auto script = netstate::diff(observed, desired, netstate::kGatewaySlices);
+  if (script.empty()) co_return Result<void>();
+  for (const auto& step : script.steps)
+    log::info("kernel", {{"step", netstate::describe(step)}});
+  const auto report = co_await env_.kernel.apply(script);
+  for (std::size_t i = 0; i < script.steps.size(); ++i) {
+    const auto& result = report.results.at(i);
+    const auto* sa = std::get_if<netstate::SaObject>(&script.steps[i].object);
+    if (sa == nullptr || script.steps[i].verb != netstate::Verb::add || result.outcome == kernel::Outcome::done)
+      continue;
+    note_failed_add(sas.memory, sa->key, result.error && result.error->code == Errc::already_exists);
+  }
+  // What was installed is read back by the next run, which then publishes.
+  wake_.notify();
+  if (const Error* error = report.first_error()) co_return std::unexpected(*error);
+  co_return Result<void>();
+}
+
+Task<Result<void>> Agent::carry_out(SaPlan sas, Situation situation) {
+  std::optional<Publication> publication;
+  for (const Action& action : sas.actions) {
+    if (const auto* publish = std::get_if<Publish>(&action)) publication = publish->publication;
+  }
+  if (!publication && announcer_->published() && !announcer_->says(situation)) publication = announcer_->published();
+  const bool lost = announcer_->published() && broker_endpoints_.store().synced() && broker_lost_us();
+  if (!publication && lost) publication = announcer_->published();
+  if (publication) {
+    FABRIC_CO_CHECK(co_await announcer_->publish(*publication, std::move(situation)));
+    wake_.notify();
+  }
+  for (const Action& action : sas.actions) {
+    if (const auto* drop = std::get_if<DropGeneration>(&action)) {
+      log::info("generation dropped");
+      ring_->drop(drop->generation);
+    }
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>> carried) {
+  if (!elector_->is_leader() || !broker_endpoints_.store().synced() || !broker_clusters_.store().synced())
+    co_return Result<void>();
+  const CopyInputs inputs{.own_cluster = options_.cluster_id,
+                          .ns = options_.ns,
+                          .broker_endpoints = broker_endpoints_.store().snapshot(),
+                          .broker_clusters = broker_clusters_.store().snapshot(),
+                          .local_endpoints = endpoints_.store().snapshot(),
+                          .local_clusters = clusters_.store().snapshot(),
+                          .membership = &membership_,
+                          .carried = std::move(carried)};
+  co_return co_await write_copies(env_.local, plan_copies(inputs));
+}
+
+void Agent::set_ping_targets() {
+  health_targets_.clear();
+  if (options_.health_check) {
+    for (const auto& [id, peer] : membership_.peers()) {
+      const auto& addresses = peer.state.record.health_check;
+      const auto usable = std::ranges::find_if(addresses, [&](const net::IpAddress& address) {
+        return std::ranges::any_of(situation_.health_check,
+                                   [&](const net::IpAddress& own) { return own.family() == address.family(); });
+      });
+      if (usable != addresses.end()) health_targets_.emplace(id, *usable);
+    }
+  }
+  pinger_->set_targets(health_targets_);
+}
+
+Task<Result<void>> Agent::report(std::string failure) {
+  const TimePoint now = env_.runtime.clock.now();
+  StatusInputs inputs{.options = &options_,
+                      .membership = &membership_,
+                      .pinger = pinger_.get(),
+                      .sas = &sas_,
+                      .peers = peers_,
+                      .health_targets = health_targets_,
+                      .failure = std::move(failure)};
+  if (const auto* endpoint = announcer_->endpoint()) inputs.local = endpoint->spec;
+  api::Gateway gateway = gateway_object(inputs);
+  set_metrics(env_.runtime.metrics, options_, gateway);
+  const bool old_latency = !latency_written_ || now - *latency_written_ >= kLatencyRefresh;
+  const bool same = written_ && without_latency(*written_) == without_latency(gateway);
+  if (same && (!old_latency || *written_ == gateway)) co_return Result<void>();
+  FABRIC_CO_CHECK(co_await write_gateway(gateway));
+  written_ = std::move(gateway);
+  latency_written_ = now;
+  co_return Result<void>();
+}
+
+Task<Result<void>> Agent::write_gateway(api::Gateway gateway) {
+  kube::ApplyOptions options{.field_manager = std::string(names::kGatewayManager), .force = true};
+  const auto written = co_await env_.local.apply(std::move(gateway), std::move(options));
+  if (!written) co_return Result<void>(std::unexpected(written.error())).with("writing the Gateway object");
+  co_return Result<void>();
+}
+
+void Agent::note_findings(const std::vector<Finding>& findings) {
+  std::set<Finding> now(findings.begin(), findings.end());
+  for (const Finding& finding : now) {
+    if (!findings_.contains(finding)) {
+      log::warn("finding",
+                {{"kind", to_string(finding.kind)}, {"subject", finding.subject}, {"message", finding.message}});
+    }
+  }
+  for (const Finding& finding : findings_) {
+    if (!now.contains(finding))
+      log::info("finding is gone", {{"kind", to_string(finding.kind)}, {"subject", finding.subject}});
+  }
+  findings_ = std::move(now);
+}
+
+}  // namespace fabric::gateway

@@ -1,0 +1,74 @@
+#include <fabric/api/identity.hpp>
+#include <fabric/api/names.hpp>
+#include <fabric/gateway/announcer.hpp>
+#include <fabric/telemetry/log.hpp>
+
+#include <algorithm>
+
+namespace fabric::gateway {
+
+namespace names = api::names;
+
+namespace {
+
+kube::ApplyOptions as_gateway() {
+  return {.field_manager = std::string(names::kGatewayManager), .force = true};
+}
+
+std::string first_text(const std::vector<net::IpAddress>& addresses) {
+  return addresses.empty() ? "" : addresses.front().to_string();
+}
+
+}  // namespace
+
+Result<api::Endpoint> Announcer::build(const Publication& publication, const Situation& situation) {
+  if (situation.private_addresses.empty()) return fail(Errc::unavailable, "Node '{}' has no InternalIP", options_.node);
+  crypto::StateRecord record{.private_addresses = situation.private_addresses,
+                             .public_addresses = situation.public_addresses,
+                             .nat = situation.nat,
+                             .leaving = situation.leaving,
+                             .natt_port = options_.natt_port,
+                             .health_check = situation.health_check,
+                             .seen = {publication.seen.begin(), publication.seen.end()}};
+  std::ranges::copy(situation.service_prefixes, std::back_inserter(record.prefixes));
+  std::ranges::copy(situation.pod_prefixes, std::back_inserter(record.prefixes));
+  api::Endpoint endpoint;
+  for (const auto& prefix : record.prefixes)
+    endpoint.spec.subnets.push_back(prefix.to_string());
+  FABRIC_TRY(const auto state, ring_.sign_state(std::move(record)));
+  const api::ClusterId cluster(options_.cluster_id);
+  const auto& cable_address = situation.private_addresses.front();
+  endpoint.metadata.name = api::endpoint_name(cluster, cable_address);
+  endpoint.spec.cluster_id = options_.cluster_id;
+  endpoint.spec.cable_name = api::cable_name(cluster, cable_address);
+  endpoint.spec.health_check_ip = first_text(situation.health_check);
+  endpoint.spec.hostname = options_.node;
+  endpoint.spec.private_ip = cable_address.to_string();
+  endpoint.spec.public_ip = first_text(situation.public_addresses);
+  endpoint.spec.nat_enabled = situation.nat;
+  endpoint.spec.backend = names::kXfrmBackend;
+  for (auto& [key, value] : write_backend_config(ring_.records(publication.generations), state))
+    endpoint.spec.backend_config[key] = value;
+  endpoint.spec.backend_config[std::string(names::kUdpPortConfig)] = fmt::format("{}", options_.natt_port);
+  endpoint.spec.backend_config[std::string(names::kPreferredServerConfig)] =
+      options_.preferred_server ? "true" : "false";
+  return endpoint;
+}
+
+async::Task<Result<void>> Announcer::publish(Publication publication, Situation situation) {
+  FABRIC_CO_TRY(api::Endpoint endpoint, build(publication, situation));
+  api::Endpoint at_broker = endpoint;
+  at_broker.metadata.ns = broker_namespace_;
+  at_broker.metadata.labels[std::string(names::kClusterIdLabel)] = options_.cluster_id;
+  const auto written = co_await broker_.apply(std::move(at_broker), as_gateway());
+  if (!written) co_return Result<void>(std::unexpected(written.error())).with("publishing the Endpoint at the broker");
+  published_ = std::move(publication);
+  situation_ = std::move(situation);
+  endpoint_ = endpoint;
+  endpoint.metadata.ns = options_.ns;
+  const auto local = co_await local_.apply(std::move(endpoint), as_gateway());
+  if (!local) co_return Result<void>(std::unexpected(local.error())).with("writing the local Endpoint");
+  co_return Result<void>();
+}
+
+}  // namespace fabric::gateway

@@ -1,0 +1,108 @@
+#include <fabric/async/clock.hpp>
+#include <fabric/async/task_group.hpp>
+#include <fabric/async/worker.hpp>
+#include <fabric/base/version.hpp>
+#include <fabric/gateway/agent.hpp>
+#include <fabric/gateway/encap_socket.hpp>
+#include <fabric/http/server.hpp>
+#include <fabric/kernel/composition.hpp>
+#include <fabric/kernel/host_facts.hpp>
+#include <fabric/kernel/route_monitor.hpp>
+#include <fabric/kernel/xfrm.hpp>
+#include <fabric/kube/client.hpp>
+#include <fabric/telemetry/log.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace fabric::gateway {
+
+namespace {
+
+constexpr Duration kShutdownGrace{5'000};
+
+Result<kube::Config> api_server(const Options& options) {
+  if (!options.kubeconfig.empty()) return kube::load_kubeconfig(options.kubeconfig);
+  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
+  const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
+  return kube::load_in_cluster({.host = host == nullptr ? "" : host, .port = port == nullptr ? "" : port});
+}
+
+struct Drivers {
+  std::vector<std::unique_ptr<kernel::Driver>> drivers;
+  kernel::FactsReader facts;
+};
+
+Result<Drivers> open_drivers() {
+  Drivers result;
+  FABRIC_TRY(auto xfrm, kernel::XfrmDriver::open());
+  FABRIC_CHECK(xfrm->set_policy_hash_thresholds());
+  FABRIC_TRY(auto reader, kernel::HostFactsReader::open());
+  result.facts = [reader = std::shared_ptr(std::move(reader))](const kernel::FactsRequest& request) {
+    return reader->read(request);
+  };
+  result.drivers.push_back(std::move(xfrm));
+  return result;
+}
+
+async::Task<Result<void>> watch_kernel(kernel::RouteMonitor& monitor, Agent& agent) {
+  while (co_await monitor.wait())
+    agent.kernel_changed();
+  co_return Result<void>();
+}
+
+Result<void> run(const Options& options) {
+  FABRIC_TRY(const auto level, log::parse_level(options.log_level));
+  log::set_level(level);
+  log::info("fabric-gateway starts", {{"version", version()}, {"node", options.node}, {"cluster", options.cluster_id}});
+  boost::asio::io_context io(1);
+  async::Worker worker("kernel");
+  async::SystemClock clock(io.get_executor());
+  telemetry::Registry metrics;
+  telemetry::Health health;
+  crypto::SystemEntropy entropy;
+  FABRIC_TRY(auto credentials, read_credentials(options.secrets));
+  const kube::ClientOptions client_options{.field_manager = "fabric-gateway"};
+  FABRIC_TRY(auto config, api_server(options));
+  FABRIC_TRY(const auto local, kube::connect(io.get_executor(), std::move(config), clock, metrics, client_options));
+  FABRIC_TRY(const auto broker,
+             kube::connect(io.get_executor(), std::move(credentials.broker), clock, metrics, client_options));
+  FABRIC_TRY(auto drivers, open_drivers());
+  const auto kernel = kernel::compose(worker, std::move(drivers.drivers), std::move(drivers.facts));
+  FABRIC_TRY(auto monitor, kernel::RouteMonitor::open(io.get_executor()));
+  FABRIC_TRY(const auto server,
+             http::Server::open(io.get_executor(), {.address = options.listen_address, .port = options.listen_port},
+                                http::observability_handlers(metrics, health)));
+  FABRIC_TRY(const auto encap, EncapSocket::open(io.get_executor(), options.natt_port));
+  const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
+  async::TaskGroup group(io.get_executor());
+  Agent agent(options, std::move(credentials), {*local.client, *broker.client, *kernel, entropy, runtime, health});
+  group.spawn("http server", server->run());
+  group.spawn("kernel changes", watch_kernel(monitor, agent));
+  group.spawn("encapsulation IPv4", encap->drain_ipv4());
+  group.spawn("encapsulation IPv6", encap->drain_ipv6());
+  FABRIC_CHECK(agent.start(group));
+  return async::run_until_stopped(io, group, kShutdownGrace);
+}
+
+}  // namespace
+
+}  // namespace fabric::gateway
+
+int main(int argc, char** argv) {
+  const auto options = fabric::gateway::parse_options(argc, argv);
+  if (!options) {
+    const bool help = options.error().code == fabric::Errc::cancelled;
+    fmt::print(help ? stdout : stderr, "{}\n", options.error().message());
+    return help ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  if (const auto done = fabric::gateway::run(*options); !done) {
+    fabric::log::error("fabric-gateway ends", {{"error", done.error().message()}});
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
