@@ -15,9 +15,8 @@ struct NodeFacts {
   bool control_plane = false;  ///< Has the label node-role.kubernetes.io/control-plane or .../master.
   bool worker = false;         ///< Has the label node-role.kubernetes.io/worker.
   bool gateway = false;        ///< Has the label submariner.io/gateway=true.
-  std::string label_owner{};
-  bool operator==(const NodeFacts&) const =
-      default;  ///< Value of the annotation names::kLabelledByUs: "namespace.name" of a Fabric.
+  std::string label_owner{};   ///< Value of the annotation names::kLabelledByUs: "namespace.name" of a Fabric.
+  bool operator==(const NodeFacts&) const = default;
 };
 
 struct GatewayChoice {
