@@ -234,6 +234,11 @@ std::string image_of(Agent agent, const api::JoinSettings& settings, const Image
   return fmt::format("{}:{}", name, settings.image_version.value_or(tag));
 }
 
+Value agent_namespace(const AgentPlan& plan) {
+  return object("v1", "Namespace",
+                Object{{"name", plan.ns}, {"labels", Object{{"pod-security.kubernetes.io/enforce", "privileged"}}}});
+}
+
 std::vector<Value> agent_rbac(const AgentPlan& plan) {
   std::vector<Value> out;
   for (const Agent agent : kAgents) {

@@ -117,6 +117,13 @@ TEST(AgentRbac, HasNoWildcardsNoSecretsAndNoPods) {
   }
 }
 
+TEST(Agents, TheirNamespaceGetsOnlyTheLabelThatTheHostNetworkNeeds) {
+  EXPECT_EQ(
+      json::write(agent_namespace(sample())),
+      R"({"apiVersion":"v1","kind":"Namespace","metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"},)"
+      R"("name":"submariner-operator"}})");
+}
+
 TEST(AgentRbac, EverythingThatIsMadeIsDeletedToo) {
   std::size_t matched = 0;
   const auto deleted = agent_objects_to_delete(sample());

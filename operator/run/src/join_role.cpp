@@ -231,6 +231,7 @@ struct JoinRole::Work {
     plan.secrets_fingerprint = fmt::format("{}.{}.{}", fingerprint(access), member->psks.newest()->id().to_string(),
                                            crypto::to_base64(member->identity.public_key).substr(0, 12));
     std::vector<json::Value> objects = agent_rbac(plan);
+    objects.insert(objects.begin(), agent_namespace(plan));
     for (const Agent agent : kAgents)
       objects.push_back(agent_daemonset(agent, plan));
     auto applied = co_await apply_objects(role.env_.client, std::move(objects));

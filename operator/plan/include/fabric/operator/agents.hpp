@@ -40,6 +40,10 @@ struct AgentPlan {
   std::optional<std::string> uninstall_route_agent{};
 };
 
+/// The label that lets the agents use the host's network where the cluster enforces pod security by default. Nothing
+/// else of the namespace is ours.
+json::Value agent_namespace(const AgentPlan& plan);
+
 /// ServiceAccounts, roles and bindings of the agents, in the order of application.
 std::vector<json::Value> agent_rbac(const AgentPlan& plan);
 
