@@ -30,7 +30,8 @@ RemoteGateway gateway(std::string name, std::uint8_t last, std::vector<Cidr> pre
           .path = path_to(last),
           .health = Health::up,
           .outbound = true,
-          .prefixes = std::move(prefixes)};
+          .prefixes = std::move(prefixes),
+          .probes = {}};
 }
 
 PolicyInputs two_clusters() {

@@ -3,10 +3,12 @@
 #include <fabric/async/backoff.hpp>
 #include <fabric/gateway/agent.hpp>
 #include <fabric/gateway/reqid.hpp>
+#include <fabric/gateway/syncer.hpp>
 #include <fabric/netstate/diff.hpp>
 #include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
+#include <functional>
 
 namespace fabric::gateway {
 
@@ -193,8 +195,10 @@ Result<Situation> Agent::situation(const netstate::HostFacts& facts) const {
     return fail(Errc::unavailable, "there is no Cluster {}/{} yet; the operator makes it", options_.ns,
                 options_.cluster_id);
   Situation result;
-  result.private_addresses = api::addresses(*node, "InternalIP");
-  std::ranges::stable_partition(result.private_addresses, &net::IpAddress::is_v4);
+  // IPv4 first: it is the family that every underlay has.
+  const auto internal = api::addresses(*node, "InternalIP");
+  std::ranges::copy_if(internal, std::back_inserter(result.private_addresses), &net::IpAddress::is_v4);
+  std::ranges::copy_if(internal, std::back_inserter(result.private_addresses), std::not_fn(&net::IpAddress::is_v4));
   if (const auto elastic = options_.elastic_ips.find(options_.node); elastic != options_.elastic_ips.end()) {
     result.public_addresses.push_back(elastic->second);
   } else if (const auto* text = node->metadata.annotation(names::kNodePublicIp)) {
@@ -298,7 +302,7 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
   note_findings(findings);
   env_.runtime.metrics.gauge("fabric_coarse_policies", "Policies that the kernel keeps in a linear list.")
       .set(static_cast<double>(policies.coarse_policies));
-  const auto applied = co_await apply(observed, std::move(desired), sas);
+  const auto applied = co_await apply(observed, std::move(desired), sas.memory);
   memory_ = sas.memory;
   next_wake_ = sas.next_wake;
   sas_ = sas;
@@ -309,7 +313,7 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
   co_return copied;
 }
 
-Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State desired, SaPlan& sas) {
+Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State desired, SaMemory& memory) {
   const auto script = netstate::diff(observed, desired, netstate::kGatewaySlices);
   if (script.empty()) co_return Result<void>();
   for (const auto& step : script.steps)
@@ -320,7 +324,7 @@ Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State
     const auto* sa = std::get_if<netstate::SaObject>(&script.steps[i].object);
     if (sa == nullptr || script.steps[i].verb != netstate::Verb::add || result.outcome == kernel::Outcome::done)
       continue;
-    note_failed_add(sas.memory, sa->key, result.error && result.error->code == Errc::already_exists);
+    note_failed_add(memory, sa->key, result.error && result.error->code == Errc::already_exists);
   }
   // What was installed is read back by the next run, which then publishes.
   wake_.notify();

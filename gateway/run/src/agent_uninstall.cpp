@@ -29,6 +29,20 @@ Task<Result<void>> Agent::say_good_bye() {
   co_return co_await announcer_->publish(std::move(publication), std::move(leaving));
 }
 
+Task<Result<void>> Agent::clean_kernel() {
+  FABRIC_CO_TRY(const auto observed, co_await env_.kernel.observe(netstate::kGatewaySlices));
+  SaMemory none;
+  FABRIC_CO_CHECK(co_await apply(observed, {}, none));
+  api::Gateway gateway;
+  gateway.metadata.name = options_.node;
+  gateway.metadata.ns = options_.ns;
+  gateway.metadata.annotations[std::string(names::kCleanedAnnotation)] =
+      fmt::format("{}@{}", names::kGatewayName, *options_.uninstall);
+  gateway.status.version = version();
+  gateway.status.local_endpoint.cluster_id = options_.cluster_id;
+  co_return co_await write_gateway(std::move(gateway));
+}
+
 Task<Result<void>> Agent::uninstall() {
   FABRIC_CO_CHECK(co_await wait_synced());
   env_.health.remove("stores");
@@ -41,24 +55,7 @@ Task<Result<void>> Agent::uninstall() {
       co_return Result<void>();
   }
   for (unsigned attempt = 0;; ++attempt) {
-    Result<void> done;
-    auto observed = co_await env_.kernel.observe(netstate::kGatewaySlices);
-    if (observed) {
-      SaPlan none;
-      done = co_await apply(*observed, {}, none);
-    } else {
-      done = std::unexpected(std::move(observed).error());
-    }
-    if (done) {
-      api::Gateway gateway;
-      gateway.metadata.name = options_.node;
-      gateway.metadata.ns = options_.ns;
-      gateway.metadata.annotations[std::string(names::kCleanedAnnotation)] =
-          fmt::format("{}@{}", names::kGatewayName, *options_.uninstall);
-      gateway.status.version = version();
-      gateway.status.local_endpoint.cluster_id = options_.cluster_id;
-      done = co_await write_gateway(std::move(gateway));
-    }
+    const auto done = co_await clean_kernel();
     if (done) break;
     log::warn("uninstall is not complete", {{"error", done.error().message()}});
     if (!co_await async::sleep_for(env_.runtime.clock, backoff.delay(attempt, env_.runtime.random())))

@@ -78,7 +78,7 @@ std::chrono::nanoseconds since_start(const async::Clock& clock) {
 
 struct Pinger::Impl {
   async::Clock& clock;
-  Options options;
+  PingerOptions options;
   std::function<void()> changed;
   std::uint16_t id;
   std::optional<Icmp::socket> ipv4;
@@ -145,7 +145,7 @@ Pinger::Pinger(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Pinger::~Pinger() = default;
 
-Result<std::unique_ptr<Pinger>> Pinger::open(async::Executor executor, async::Clock& clock, Options options,
+Result<std::unique_ptr<Pinger>> Pinger::open(async::Executor executor, async::Clock& clock, PingerOptions options,
                                              std::function<void()> changed) {
   auto impl = std::make_unique<Impl>(clock, options, std::move(changed), static_cast<std::uint16_t>(::getpid()));
   boost::system::error_code error;

@@ -18,6 +18,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 namespace fabric::routeagent {
@@ -25,6 +26,16 @@ namespace fabric::routeagent {
 namespace {
 
 constexpr Duration kShutdownGrace{5'000};
+
+/// A container's own /proc/sys is read-only; the DaemonSet mounts the writable one of the node here.
+constexpr std::string_view kMountedSysctls = "/host/proc/sys";
+
+kernel::SysctlOptions sysctl_options() {
+  kernel::SysctlOptions options;
+  std::error_code error;
+  if (std::filesystem::exists(kMountedSysctls, error)) options.root = kMountedSysctls;
+  return options;
+}
 
 /// The drivers of the route agent's slices, and what it must know of the host.
 struct Drivers {
@@ -35,9 +46,9 @@ struct Drivers {
 Result<Drivers> open_drivers() {
   Drivers result;
   FABRIC_TRY(auto routes, kernel::RouteDriver::open());
-  FABRIC_TRY(auto sysctls, kernel::SysctlDriver::open());
+  FABRIC_TRY(auto sysctls, kernel::SysctlDriver::open(sysctl_options()));
   FABRIC_TRY(auto filter, kernel::PacketFilter::open({}));
-  FABRIC_TRY(auto reader, kernel::HostFactsReader::open());
+  FABRIC_TRY(auto reader, kernel::HostFactsReader::open(sysctl_options()));
   log::info("packet filter chosen", {{"reason", filter->detection().reason}});
   result.facts = [reader = std::shared_ptr(std::move(reader)),
                   backend = filter->backend()](const kernel::FactsRequest& request) -> Result<netstate::HostFacts> {

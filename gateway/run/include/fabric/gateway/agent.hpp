@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fabric/api/core.hpp>
 #include <fabric/async/event.hpp>
 #include <fabric/async/task_group.hpp>
 #include <fabric/controller/informer.hpp>
@@ -54,7 +55,7 @@ class Agent {
   async::Task<Result<void>> plan_and_apply(netstate::State observed, Situation situation, TimePoint now);
   SaPlan plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed, TimePoint now);
   PolicyPlan plan_policies_now(const netstate::State& observed, const Situation& situation, const SaPlan& sas) const;
-  async::Task<Result<void>> apply(const netstate::State& observed, netstate::State desired, SaPlan& sas);
+  async::Task<Result<void>> apply(const netstate::State& observed, netstate::State desired, SaMemory& memory);
   async::Task<Result<void>> carry_out(SaPlan sas, Situation situation);
   async::Task<Result<void>> copy_down(std::map<std::string, std::vector<net::Cidr>> carried);
   async::Task<Result<void>> report(std::string failure);
@@ -70,6 +71,7 @@ class Agent {
   // agent_uninstall.cpp
   async::Task<Result<void>> uninstall();
   async::Task<Result<void>> say_good_bye();
+  async::Task<Result<void>> clean_kernel();
 
   Options options_;
   Credentials credentials_;

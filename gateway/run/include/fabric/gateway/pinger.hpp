@@ -12,18 +12,18 @@
 
 namespace fabric::gateway {
 
+struct PingerOptions {
+  std::chrono::seconds interval{1};
+  std::uint32_t max_loss = 5;  ///< Requests lost in a row that make a target unreachable.
+};
+
 /// Echo requests through the tunnel to the health check addresses of other gateways. The source is the one of the route
 /// to them: the node's address in the pod network, as the far side's policies demand. Needs CAP_NET_RAW. Belongs to the
 /// io thread.
 class Pinger {
  public:
-  struct Options {
-    std::chrono::seconds interval{1};
-    std::uint32_t max_loss = 5;
-  };
-
   /// Opens a raw socket per family; IPv6 may be missing. `changed` is called when the health of a target changed.
-  static Result<std::unique_ptr<Pinger>> open(async::Executor executor, async::Clock& clock, Options options,
+  static Result<std::unique_ptr<Pinger>> open(async::Executor executor, async::Clock& clock, PingerOptions options,
                                               std::function<void()> changed);
   ~Pinger();
 
