@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "codec.hpp"
@@ -44,23 +45,27 @@ Result<void> encode(Batch& batch, const Step& step) {
   return fail(Errc::unsupported, "the xfrm driver knows SAs and policies only");
 }
 
+/// The modules without which a kernel refuses the SA. The kernel loads them by itself, where it has them and may.
+std::string_view modules_of(netstate::Aead aead) {
+  return aead == netstate::Aead::aes_gcm_256 ? "esp4 esp6 gcm" : "esp4 esp6 chacha20poly1305";
+}
+
 Result<void> judge_sa_add(const Ack& ack, const netstate::SaObject& object) {
   switch (ack.error) {
     case 0:
       return {};
     case EEXIST:
       return xfrm::fail_ack(ack, "another SA has this destination address and SPI");
-    case EPROTONOSUPPORT:
-      return xfrm::fail_ack(ack, "no ESP in this kernel; on the node run: modprobe -a esp4 esp6");
     case EAFNOSUPPORT:
       return xfrm::fail_ack(
           ack, fmt::format("no {} in this kernel; enable it on the node", net::to_string(object.key.daddr.family())));
+    // The last two mean a missing cipher here, which is looked up before ESP itself is (xfrm_add_sa()).
+    case EPROTONOSUPPORT:
     case ENOSYS:
     case ENOENT: {
-      // The kernel means a missing cipher by these, which errc_of_errno() cannot know.
-      const auto* modules = object.sa.aead == netstate::Aead::aes_gcm_256 ? "gcm aesni_intel" : "chacha20poly1305";
       auto error =
-          xfrm::fail_ack(ack, fmt::format("no such cipher in this kernel; on the node run: modprobe -a {}", modules));
+          xfrm::fail_ack(ack, fmt::format("no ESP with this cipher in the kernel; on the node run: modprobe -a {}",
+                                          modules_of(object.sa.aead)));
       error.error().code = Errc::unsupported;
       return error;
     }
@@ -103,12 +108,7 @@ Result<void> XfrmDriver::Impl::dump(std::uint16_t type, const xfrm::Socket::OnMe
                                     const std::function<void()>& restart) {
   batch.clear();
   batch.begin(type, NLM_F_REQUEST | NLM_F_DUMP);
-  // The kernel wants the fixed part of the message type, and ignores what is in it.
-  if (type == XFRM_MSG_GETSA) {
-    batch.body(xfrm_usersa_id{});
-  } else {
-    batch.body(xfrm_userpolicy_id{});
-  }
+  // Without the fixed part: in a dump request attributes follow the header (xfrm_dump_sa()).
   batch.end();
   return socket.dump(batch, on_message, restart);
 }

@@ -141,6 +141,13 @@ Result<Socket> Socket::open(std::initializer_list<int> groups) {
     const auto error = errno;
     return fail_errno(error, "no IPsec in this kernel; on the node run: modprobe xfrm_user");
   }
+  // A socket without a port of its own gets answers, but no multicast (do_one_broadcast()).
+  sockaddr_nl any{};
+  any.nl_family = AF_NETLINK;
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof(any)) != 0) {
+    const auto error = errno;
+    return fail_errno(error, "binding a netlink socket");
+  }
   const auto option = [&](int level, int name, const auto& value) {
     return ::setsockopt(fd.get(), level, name, &value, sizeof(value)) == 0;
   };
