@@ -57,6 +57,7 @@ LeaseElector::LeaseElector(kube::Client& client, kube::ObjectKey lease, LeaseOpt
 async::Task<Result<void>> LeaseElector::run() {
   while (true) {
     auto tried = co_await async::with_timeout(attempt(), runtime_.clock, attempt_limit());
+    ++tries_;
     update_leading();
     if (!tried && tried.error().code != Errc::cancelled)
       log::debug("lease not renewed", {{"lease", key_}, {"error", tried.error()}});

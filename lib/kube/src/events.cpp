@@ -122,7 +122,9 @@ async::Task<Result<void>> EventRecorder::run() {
     while (!pending_.empty()) {
       std::string identity = std::move(pending_.front());
       pending_.pop_front();
+      sending_ = true;
       auto sent = co_await send(identity);
+      sending_ = false;
       if (sent) continue;
       if (sent.error().code == Errc::cancelled) co_return sent;
       series_.erase(identity);

@@ -8,6 +8,7 @@
 #include <fabric/controller/runtime.hpp>
 #include <fabric/kube/client.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -36,6 +37,9 @@ class LeaseElector {
   /// The identity of the current holder as last seen; empty when unknown.
   std::string holder() const { return std::string(fsm_.holder()); }
 
+  /// How many times the lease was read and, if it was free or ours, written; successfully or not.
+  std::uint64_t tries() const { return tries_; }
+
   /// Until cancelled (Errc::cancelled); then releases the lease when `release_on_cancel`.
   async::Task<Result<void>> run();
 
@@ -56,6 +60,7 @@ class LeaseElector {
   LeaseFsm fsm_;
   json::Value object_;  ///< The Lease as last read or written; null when it does not exist.
   bool leading_ = false;
+  std::uint64_t tries_ = 0;
   async::Event leader_;
   std::vector<std::function<void(bool)>> handlers_;
   telemetry::Gauge status_;

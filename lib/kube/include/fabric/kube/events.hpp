@@ -39,6 +39,9 @@ class EventRecorder {
   /// `reason` and `action` are CamelCase words; `note` is for people and cut at 1024 bytes.
   void record(api::ObjectReference regarding, EventKind kind, std::string reason, std::string action, std::string note);
 
+  /// Everything that was recorded has been sent or dropped.
+  bool idle() const { return pending_.empty() && !sending_; }
+
   /// Sends what was recorded, until cancelled. Errors are logged, not returned.
   async::Task<Result<void>> run();
 
@@ -58,6 +61,7 @@ class EventRecorder {
   EventOptions options_;
   std::map<std::string, Series> series_;
   std::deque<std::string> pending_;
+  bool sending_ = false;
   async::Notifier wake_;
   double tokens_;
   async::SteadyTime refilled_;
