@@ -71,10 +71,7 @@ async::Task<Result<void>> LeaseElector::run() {
 
 // A try that hangs must not keep a leader from noticing that its time is over.
 Duration LeaseElector::attempt_limit() const {
-  const auto until = fsm_.leader_until();
-  if (!until) return fsm_.options().renew_deadline;
-  const auto left = std::chrono::ceil<Duration>(*until - runtime_.clock.steady());
-  return std::max(left, Duration{1});
+  return fsm_.leading_for(runtime_.clock.steady()).value_or(fsm_.options().renew_deadline);
 }
 
 async::Task<Result<void>> LeaseElector::attempt() {
@@ -122,10 +119,8 @@ async::Task<void> LeaseElector::release() {
 Duration LeaseElector::pause() {
   const double base = static_cast<double>(fsm_.options().retry_period.count());
   const auto jittered = Duration(static_cast<Duration::rep>(base * (1.0 + kJitter * runtime_.random())));
-  const auto until = fsm_.leader_until();
-  if (!until) return jittered;
-  const auto left = std::chrono::ceil<Duration>(*until - runtime_.clock.steady());
-  return std::clamp(left, Duration{1}, jittered);
+  // A leader wakes up in time to notice that its leadership is over.
+  return std::min(jittered, fsm_.leading_for(runtime_.clock.steady()).value_or(jittered));
 }
 
 void LeaseElector::update_leading() {

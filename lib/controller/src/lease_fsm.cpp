@@ -68,9 +68,9 @@ bool LeaseFsm::is_leader(async::SteadyTime now) const {
   return held_by_us() && renewed_at_ && now < *renewed_at_ + options_.renew_deadline;
 }
 
-std::optional<async::SteadyTime> LeaseFsm::leader_until() const {
-  if (!held_by_us() || !renewed_at_) return std::nullopt;
-  return *renewed_at_ + options_.renew_deadline;
+std::optional<Duration> LeaseFsm::leading_for(async::SteadyTime now) const {
+  if (!is_leader(now)) return std::nullopt;
+  return std::chrono::ceil<Duration>(*renewed_at_ + options_.renew_deadline - now);
 }
 
 bool LeaseFsm::lost(async::SteadyTime now) const {

@@ -136,12 +136,14 @@ TEST_F(WorkQueueTest, ShutDownHandsOutTheRestAndThenEnds) {
 
 TEST_F(WorkQueueTest, ACancelledWorkerTakesNothing) {
   Taken taken;
-  loop_.start(queue_.get(), taken);
+  const auto worker = [&]() -> async::Task<void> { taken.emplace(co_await queue_.get()); };
+  loop_.group().spawn("worker", worker());
   loop_.settle();
   loop_.group().stop();
   queue_.add(kA);
   loop_.settle();
   ASSERT_TRUE(taken);
+  ASSERT_FALSE(*taken);
   EXPECT_EQ(taken->error().code, Errc::cancelled);
   EXPECT_EQ(queue_.depth(), 1U);
 }

@@ -61,8 +61,8 @@ class LeaseFsm {
   /// We are the leader: we hold the record and renewed it within renew_deadline.
   bool is_leader(async::SteadyTime now) const;
 
-  /// Until when our leadership lasts without another renewal; nullopt when we hold nothing.
-  std::optional<async::SteadyTime> leader_until() const;
+  /// How long our leadership lasts from `now` without another renewal; nullopt when we are not the leader.
+  std::optional<Duration> leading_for(async::SteadyTime now) const;
 
   /// We were the leader and could not renew within renew_deadline: stop leading now.
   bool lost(async::SteadyTime now) const;
