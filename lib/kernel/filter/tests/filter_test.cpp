@@ -359,9 +359,11 @@ TEST_P(KeepSourceTest, KeepsTheSourceThatAMasqueradeWouldChange) {
   const auto peer = make_peer();
   run("ip addr add 10.1.0.1 dev lo; ip addr add fd01::1 dev lo nodad; ip route add 10.2.0.0/16 via 192.0.2.2; "
       "ip route add fd02::/48 via fd00:ee::2");
+  await_addresses();
   run(GetParam().command);
   peer.enter();
   run("ip addr add 10.2.0.1 dev lo; ip addr add fd02::1 dev lo nodad");
+  await_addresses();
   const UdpSocket receiver4("0.0.0.0", 7000);
   const UdpSocket receiver6("fd02::1", 7000);
   home.enter();

@@ -75,6 +75,15 @@ inline void run(const std::string& command) {
   ASSERT_EQ(status, 0) << command << "\n" << text;
 }
 
+/// Waits until all IPv6 addresses of the current namespace can be reached. The kernel installs the local route of an
+/// address from a worker (addrconf_dad_work), also without duplicate detection; a packet that comes earlier is answered
+/// by "no route". Nothing but that route tells, so it is looked for.
+inline void await_addresses() {
+  run("for a in $(ip -6 -o addr show | awk '{ sub(\"/.*\", \"\", $4); print $4 }'); do n=0; "
+      "until ip -6 route show table local | grep -q \"^local $a dev\"; do n=$((n + 1)); "
+      "[ $n -lt 2000 ] || { echo \"no local route to $a\"; exit 1; }; done; done");
+}
+
 /// Every test has a network namespace of its own; all tests of a process share a mount namespace with an empty /run.
 class NetworkTest : public testing::Test {
  protected:
@@ -103,7 +112,9 @@ class NetworkTest : public testing::Test {
         "; ip link set eth0 up; ip addr add 192.0.2.1/24 dev eth0; ip addr add fd00:ee::1/64 dev eth0 nodad");
     peer.enter();
     run("ip link set eth0 up; ip addr add 192.0.2.2/24 dev eth0; ip addr add fd00:ee::2/64 dev eth0 nodad");
+    await_addresses();
     home.enter();
+    await_addresses();
     return peer;
   }
 

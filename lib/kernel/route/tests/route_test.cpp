@@ -230,6 +230,7 @@ class OverlayTest : public RouteDriverTest {
     const std::string here = v4 ? "10.1.0.1" : "fd01::1";
     const std::string there = v4 ? "10.2.0.1" : "fd02::1";
     run("ip addr add " + here + " dev lo" + (v4 ? "" : " nodad"));
+    await_addresses();
     auto desired = worker();
     desired.links[kLink] = vxlan(underlay_here);
     desired.fdb = {{kLink, mac("02:11:22:33:44:02"), ip(underlay_there)}};
@@ -240,6 +241,7 @@ class OverlayTest : public RouteDriverTest {
 
     peer.enter();
     run("ip addr add " + there + " dev lo" + (v4 ? "" : " nodad"));
+    await_addresses();
     State gateway;
     gateway.links[kLink] = vxlan(underlay_there);
     gateway.links[kLink].mac = mac("02:11:22:33:44:02");
