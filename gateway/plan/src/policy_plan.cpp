@@ -158,10 +158,12 @@ class Run {
     for (const auto& target : gateway.probes) {
       const bool inside =
           std::ranges::any_of(carried->second, [&](const Cidr& prefix) { return prefix.contains(target); });
-      const auto own = std::ranges::find(in_.local_probes, target.family(), &net::IpAddress::family);
-      if (!inside || own == in_.local_probes.end()) continue;
-      put({Direction::out, Cidr::host(*own), Cidr::host(target)},
-          {netstate::kProbePriority, netstate::EspTemplate{gateway.path->local, gateway.path->remote, remote.reqid}});
+      if (!inside) continue;
+      for (const auto& own : in_.local_probes) {
+        if (own.family() != target.family()) continue;
+        put({Direction::out, Cidr::host(own), Cidr::host(target)},
+            {netstate::kProbePriority, netstate::EspTemplate{gateway.path->local, gateway.path->remote, remote.reqid}});
+      }
     }
   }
 

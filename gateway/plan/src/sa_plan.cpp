@@ -37,8 +37,14 @@ class Run {
  public:
   Run(const SaInputs& inputs, const SaMemory& memory, const DerivePair& derive) : in_(inputs), derive_(derive) {
     plan_.memory = memory;
-    for (const auto& mine : in_.mine)
-      live_.push_back(mine.generation);
+    for (const auto& mine : in_.mine) {
+      if (memory.dropped.contains(mine.generation)) {
+        dropped_.push_back(mine.generation);
+      } else {
+        mine_.push_back(mine);
+        live_.push_back(mine.generation);
+      }
+    }
   }
 
   SaPlan run() {
@@ -121,9 +127,9 @@ class Run {
   // --- the end of a generation ---------------------------------------------------------------------------------------
 
   void drop_drained() {
-    if (in_.mine.size() < 2) return;
-    const auto& oldest = in_.mine.front();
-    const auto& newest = in_.mine.back();
+    if (mine_.size() < 2) return;
+    const auto& oldest = mine_.front();
+    const auto& newest = mine_.back();
     const bool too_old = in_.now >= oldest.drawn + in_.limits.hard_lifetime;
     if (!is_published(newest.generation)) return;
     if (!too_old && (in_.now < newest.drawn + in_.limits.min_drain || !drained(oldest.generation, newest.generation))) {
@@ -166,6 +172,7 @@ class Run {
   void drop(Generation generation) {
     std::erase(live_, generation);
     dropped_.push_back(generation);
+    plan_.memory.dropped.insert(generation);
   }
 
   /// A generation that nobody knows yet and that clashes is drawn anew; nothing was ever received with it.
@@ -427,7 +434,7 @@ class Run {
     const auto reason = draw_reason();
     if (!reason) return;
     if (!live_.empty()) {
-      const auto allowed = in_.mine.back().drawn + in_.limits.min_between_draws;
+      const auto allowed = mine_.back().drawn + in_.limits.min_between_draws;
       if (in_.now < allowed) return wake_at(allowed);
     }
     plan_.actions.emplace_back(DrawGeneration{*reason});
@@ -436,8 +443,8 @@ class Run {
   /// Only the newest generation gives a reason, and only when there is room for another.
   std::optional<DrawReason> draw_reason() const {
     if (live_.empty()) return DrawReason::first;
-    if (in_.mine.size() > 1) return std::nullopt;
-    const auto& newest = in_.mine.back();
+    if (mine_.size() > 1) return std::nullopt;
+    const auto& newest = mine_.back();
     if (lost_.contains(newest.generation)) return DrawReason::sa_lost;
     if (clashed_.contains(newest.generation)) return DrawReason::spi_clash;
     if (newest.psks != in_.psks) return DrawReason::psk_changed;
@@ -462,11 +469,11 @@ class Run {
   }
 
   void wake() {
-    if (in_.mine.empty()) return;
-    const auto& newest = in_.mine.back();
-    if (in_.mine.size() == 1) wake_at(rotation_time(newest));
-    if (in_.mine.size() == 2) wake_at(newest.drawn + in_.limits.min_drain);
-    const auto half = in_.mine.front().drawn + in_.limits.hard_lifetime / 2;
+    if (mine_.empty()) return;
+    const auto& newest = mine_.back();
+    if (mine_.size() == 1) wake_at(rotation_time(newest));
+    if (mine_.size() == 2) wake_at(newest.drawn + in_.limits.min_drain);
+    const auto half = mine_.front().drawn + in_.limits.hard_lifetime / 2;
     if (in_.now < half) return;
     find(
         FindingKind::old_generation, in_.self,
@@ -488,6 +495,9 @@ class Run {
   /// What concerns wiped generations can never be derived again, so nothing of it must be remembered.
   void forget() {
     auto& memory = plan_.memory;
+    std::erase_if(memory.dropped, [&](Generation generation) {
+      return std::ranges::find(in_.mine, generation, &MyGeneration::generation) == in_.mine.end();
+    });
     std::erase_if(memory.proofs, [&](const Proof& proof) { return !is_live(proof.mine); });
     std::erase_if(memory.outbound,
                   [&](const auto& entry) { return !is_live(entry.second.mine) || !in_.peers.contains(entry.first); });
@@ -501,7 +511,8 @@ class Run {
   const SaInputs& in_;
   const DerivePair& derive_;
   SaPlan plan_;
-  std::vector<Generation> live_;  ///< Without what this run drops.
+  std::vector<MyGeneration> mine_;  ///< Without what an earlier run dropped and the shell still holds.
+  std::vector<Generation> live_;    ///< Without what this run drops.
   std::vector<Generation> dropped_;
   std::map<SaKey, Origin> origins_;  ///< Of SAs that this process made, also of those that are gone.
   std::map<SaKey, Origin> planned_;

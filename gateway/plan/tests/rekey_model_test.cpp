@@ -11,7 +11,7 @@ namespace {
 
 /// A sanitized build visits fewer states in the same time.
 #if defined(__has_feature) && __has_feature(address_sanitizer)
-constexpr std::size_t kUsualStates = 40'000;
+constexpr std::size_t kUsualStates = 20'000;
 #else
 constexpr std::size_t kUsualStates = 70'000;
 #endif

@@ -19,6 +19,7 @@ using ::testing::IsEmpty;
 
 const crypto::GatewayId kSelf{"a", "node-1"};
 const crypto::GatewayId kPeer{"b", "node-1"};
+const crypto::GatewayId kOther{"c", "node-1"};
 const auto kLocal = net::IpAddress::v4(10, 0, 0, 1);
 const auto kRemote = net::IpAddress::v4(10, 0, 0, 2);
 const InstanceId kInstance({1});
@@ -35,18 +36,24 @@ class World {
     derive_ = [this](const PairId& pair) -> Result<PairSas> {
       if (!derivable_) return fail(Errc::invalid, "no PSK in common");
       static const auto kKey = std::make_shared<const Secret>(36);
-      const auto low = static_cast<std::uint32_t>(pair.mine.value() << 8 | pair.theirs.value());
+      const auto low = static_cast<std::uint32_t>(pair.mine.value() << 8 | pair.theirs.value()) |
+                       (pair.peer == kPeer ? 0U : 0x8000U);
       return PairSas{
           .inbound_spi = Spi(0x10000 + low), .outbound_spi = Spi(0x20000 + low), .inbound = kKey, .outbound = kKey};
     };
   }
 
   void show_peer(InstanceId instance, std::vector<Generation> generations, std::set<Generation> seen_mine = {}) {
-    in_.peers[kPeer] = {.reqid = kReqid,
-                        .path = Path{.local = kLocal, .remote = kRemote, .encap = std::nullopt},
-                        .instance = instance,
-                        .generations = std::move(generations),
-                        .seen_mine = std::move(seen_mine)};
+    show(kPeer, instance, std::move(generations), std::move(seen_mine));
+  }
+
+  void show(const crypto::GatewayId& id, InstanceId instance, std::vector<Generation> generations,
+            std::set<Generation> seen_mine = {}) {
+    in_.peers[id] = {.reqid = kReqid,
+                     .path = Path{.local = kLocal, .remote = kRemote, .encap = std::nullopt},
+                     .instance = instance,
+                     .generations = std::move(generations),
+                     .seen_mine = std::move(seen_mine)};
   }
 
   PeerKeys& peer() { return in_.peers[kPeer]; }
@@ -126,6 +133,7 @@ class World {
   const std::vector<MyGeneration>& mine() const { return in_.mine; }
 
   std::vector<DrawReason> drawn;
+  bool ignore_drops = false;
 
  private:
   std::map<SaKey, ObservedSa> tracker_observation() const {
@@ -145,6 +153,7 @@ class World {
   void act(const Publish& action) { in_.published = action.publication; }
 
   void act(const DropGeneration& action) {
+    if (ignore_drops) return;
     std::erase_if(in_.mine, [&](const MyGeneration& mine) { return mine.generation == action.generation; });
   }
 
@@ -257,6 +266,27 @@ TEST(SaPlan, RotatesDrainsAndDropsTheOldGeneration) {
   EXPECT_THAT(world.sas(), ElementsAre("in 201", "out 201"));
   EXPECT_THAT(world.published()->generations, ElementsAre(Generation(2)));
   ASSERT_EQ(world.mine().size(), 1U);
+}
+
+TEST(SaPlan, ADroppedGenerationNeverComesBackEvenIfTheShellStillHoldsIt) {
+  auto world = connected();
+  world.show(kOther, kInstance, {Generation(1)}, {Generation(1)});
+  world.settle();
+  world.advance(1h);
+  world.settle();
+  world.show_peer(kInstance, {Generation(1)}, {Generation(1), Generation(2)});
+  world.show(kOther, kInstance, {Generation(1)}, {Generation(1), Generation(2)});
+  world.settle();
+  world.advance(2min);
+  world.ignore_drops = true;
+  world.pass();
+  world.pass();
+  ASSERT_EQ(world.mine().size(), 2U);
+  // A peer that restarted has proved nothing, and would hold up the drain if that were decided again.
+  world.show(kOther, kLaterInstance, {Generation(9)});
+  const auto plan = world.pass();
+  EXPECT_FALSE(plan.desired.contains(inbound(1, 1))) << "the same key a second time";
+  EXPECT_THAT(plan.actions, ::testing::Contains(Action(DropGeneration{Generation(1)})));
 }
 
 TEST(SaPlan, JitterMovesTheTimeOfRotation) {

@@ -129,6 +129,8 @@ struct SaMemory {
   std::map<crypto::GatewayId, PairId> outbound;  ///< The pair that we send with.
   std::set<Proof> proofs;
   std::set<netstate::SaKey> occupied;  ///< SPIs at addresses that an SA which is not ours holds.
+  /// Decided to be dropped; final, even when the shell still holds them, as their SAs are gone and never come back.
+  std::set<crypto::Generation> dropped;
   auto operator<=>(const SaMemory&) const = default;
 };
 
