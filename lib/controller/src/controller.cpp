@@ -43,7 +43,8 @@ async::Task<Result<void>> Controller::run() {
       co_return std::unexpected(std::move(key).error());
     }
     const auto outcome = co_await reconcile_(*key);
-    finish(*key, outcome);
+    // Only our own end drops a key; a reconcile that was cancelled for its own reasons failed like any other.
+    if (!co_await async::cancelled()) finish(*key, outcome);
     queue_.done(*key);
   }
 }
@@ -63,7 +64,6 @@ void Controller::finish(const kube::ObjectKey& key, const Result<RequeueAfter>& 
     return;
   }
   const Error& error = outcome.error();
-  if (error.code == Errc::cancelled) return;
   count("error");
   // One line per change of the error, not per retry.
   const std::string message = error.message();

@@ -102,6 +102,13 @@ TEST_F(ControllerTest, WhatCannotSucceedIsNotRetried) {
   EXPECT_EQ(calls_, 2) << "a change of the object is a new try";
 }
 
+TEST_F(ControllerTest, AReconcileThatGaveUpByItselfIsRetried) {
+  fails(Errc::cancelled);
+  add();
+  loop_.advance(Duration(5));
+  EXPECT_EQ(calls_, 2);
+}
+
 TEST_F(ControllerTest, WaitsAsLongAsTheServerAsks) {
   outcomes_.emplace_back(std::unexpected(kube::error_of_response(429, "apply", "", "10")));
   add();

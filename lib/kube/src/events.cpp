@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace fabric::kube {
@@ -18,6 +19,15 @@ std::string identity_of(const api::Event& event) {
   const api::ObjectReference& about = event.regarding;
   return fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}\x1f{}", about.api_version, about.kind, about.ns,
                      about.name, about.uid, event.type, event.reason, event.action, event.note);
+}
+
+// client-go's form: the object's name and a number that no other event of this object has, as a DNS subdomain.
+std::string event_name(std::string_view object, std::uint64_t number) {
+  constexpr std::size_t kMaxPrefix = 253 - 1 - 16;
+  std::string_view prefix = object.substr(0, kMaxPrefix);
+  while (prefix.ends_with('.') || prefix.ends_with('-'))
+    prefix.remove_suffix(1);
+  return fmt::format("{}.{:x}", prefix.empty() ? "event" : prefix, number);
 }
 
 }  // namespace
@@ -60,16 +70,14 @@ void EventRecorder::record(api::ObjectReference regarding, EventKind kind, std::
   std::string identity = identity_of(event);
   const auto known = series_.find(identity);
   if (known != series_.end()) {
-    api::EventSeries& series = known->second.event.series.emplace(
-        api::EventSeries{known->second.event.series ? known->second.event.series->count + 1 : 2, now});
-    static_cast<void>(series);
+    std::optional<api::EventSeries>& series = known->second.event.series;
+    series = api::EventSeries{series ? series->count + 1 : 2, now};
     if (known->second.queued) return;
   }
   if (pending_.size() >= options_.max_pending || !take_token()) return dropped_.add();
   if (known == series_.end()) {
-    // client-go's form: object name and a number that no other event of this object has.
-    event.metadata.name = fmt::format("{}.{:x}", event.regarding.name,
-                                      static_cast<std::uint64_t>(now.time_since_epoch().count()) + last_name_++);
+    event.metadata.name =
+        event_name(event.regarding.name, static_cast<std::uint64_t>(now.time_since_epoch().count()) + last_name_++);
     series_.emplace(identity, Series{std::move(event), false, true});
   } else {
     known->second.queued = true;

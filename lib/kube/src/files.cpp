@@ -48,7 +48,7 @@ Result<Secret> read_secret_file(const std::filesystem::path& path) {
   if (file.get() < 0) return fail_errno(error, fmt::format("opening {}", path.string()));
   Secret content(0);
   std::size_t size = 0;
-  for (std::size_t capacity = 8192; capacity <= 2 * kMaxFile; capacity *= 2) {
+  for (std::size_t capacity = 8192; capacity <= kMaxFile; capacity *= 2) {
     Secret larger(capacity);
     std::ranges::copy(content.reveal().first(size), larger.writable().begin());
     content = std::move(larger);

@@ -83,7 +83,7 @@ TEST_F(Fake, CountsWritesOnly) {
   EXPECT_EQ(server_.requests()[0], "POST /api/v1/namespaces/ns/pods");
 }
 
-TEST_F(Fake, AnsweresFromAnInterceptFirst) {
+TEST_F(Fake, AnswersFromAnInterceptFirst) {
   server_.intercept([](const http::Request& request) -> std::optional<Result<http::Response>> {
     if (request.method != http::Method::post) return std::nullopt;
     return http::Response{403, {}, {}};
