@@ -64,7 +64,7 @@ class Demo:
         d.install_operators()
         in_parallel(lambda c: c.kube.wait_pods(1, "submariner-operator"), self.lab.clusters.values())
         self.before = {c.name: d.kernel_state(c) for c in d.members}
-        self.isolated = [r for r in self.traffic.check_all() if r.pings or r.seen]
+        self.isolated = [r for r in self.traffic.check_all(patience=1) if r.reached]
         self.verdict.add("clusters are apart before", not self.isolated, f"{len(self.isolated)} placements answer")
 
     def join(self) -> None:

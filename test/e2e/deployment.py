@@ -51,7 +51,7 @@ class Deployment:
         in_parallel(self.install_operator, self.lab.clusters.values())
 
     def install_operator(self, cluster: Cluster) -> None:
-        cluster.kube.helm("install", "fabric", str(CHART), "--namespace", OPERATOR_NAMESPACE, "--create-namespace", "--set",
+        cluster.kube.helm("upgrade", "--install", "fabric", str(CHART), "--namespace", OPERATOR_NAMESPACE, "--create-namespace", "--set",
                           "image.repository=localhost/fabric", "--wait", "--timeout", "90s")
         self._say(f"{cluster.name}: helm install fabric")
 
@@ -97,6 +97,17 @@ class Deployment:
         for cluster in self.members:
             self.join(cluster)
         self.wait_joined()
+
+    def remove_join_field(self, cluster: Cluster, field: str) -> None:
+        patch = [{"op": "remove", "path": f"/spec/joinConfig/{field}"}]
+        cluster.kube.kubectl("patch", "fabric", JOIN, "--type=json", "-p", json.dumps(patch))
+
+    def purge(self) -> None:
+        """Whatever is left of Fabric in any cluster, for the next scenario; members first, as they say good-bye to the broker."""
+        in_parallel(lambda c: c.kube.kubectl("delete", "fabric", "--all", "--timeout=90s", timeout=100, check=False), self.members)
+        self.hub.kube.kubectl("delete", "fabric", "--all", "--timeout=60s", timeout=70, check=False)
+        for cluster in self.lab.clusters.values():
+            cluster.kube.kubectl("delete", "namespace", BROKER_NAMESPACE, "--ignore-not-found", "--timeout=60s", timeout=70, check=False)
 
     def leave(self, cluster: Cluster, timeout: float = 90) -> None:
         cluster.kube.kubectl("delete", "fabric", JOIN, "--timeout", f"{timeout:.0f}s", timeout=timeout + 10)
@@ -159,7 +170,7 @@ class Deployment:
     def wan_capture(self, cluster: Cluster, name: str = "wan") -> Iterator[Capture]:
         """Everything that enters or leaves a cluster, and nothing that stays inside: frames from or to the lab's router,
         except those of the router's own API server."""
-        router = self.lab.namespace.run(["cat", f"/sys/class/net/{cluster.spec.bridge}/address"]).stdout.strip()
+        router = json.loads(self.lab.namespace.run(["ip", "-j", "link", "show", "dev", cluster.spec.bridge]).stdout)[0]["address"]
         own = " and ".join(f"not host {ip}" for ip in cluster.spec.gateway_ips)
         with self.lab.capture(cluster, name, f"ether host {router} and {own}") as capture:
             yield capture

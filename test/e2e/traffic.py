@@ -48,9 +48,13 @@ class Outcome:
     source_node: str
     source_ip: str
     target: Target
-    pings: bool
+    pings: bool  # always true for a service: nobody answers for its address
     seen: str
     answered_by: str
+
+    @property
+    def reached(self) -> bool:
+        return bool(self.seen) or (self.pings and self.target.kind == "pod")
 
     @property
     def ok(self) -> bool:
@@ -108,15 +112,15 @@ class Traffic:
     def targets(self, cluster: str) -> list[Target]:
         return self._targets[cluster]
 
-    def check(self, sources: str, destinations: str) -> list[Outcome]:
-        """Every pod of one cluster tries every target of another."""
+    def check(self, sources: str, destinations: str, patience: int = 10) -> list[Outcome]:
+        """Every pod of one cluster tries every target of another. `patience` is in seconds, for each answer."""
         with ThreadPoolExecutor() as pool:
-            rows = pool.map(lambda node: self._check_from(sources, node, self._targets[destinations]), self._nodes[sources])
+            rows = pool.map(lambda node: self._check_from(sources, node, self._targets[destinations], patience), self._nodes[sources])
             return [row for per_node in rows for row in per_node]
 
-    def check_all(self) -> list[Outcome]:
+    def check_all(self, patience: int = 10) -> list[Outcome]:
         """Every ordered pair of clusters, every placement, both families."""
-        return [row for a in self._kubes for b in self._kubes if a != b for row in self.check(a, b)]
+        return [row for a in self._kubes for b in self._kubes if a != b for row in self.check(a, b, patience)]
 
     def wait_all(self, timeout: float = 60) -> list[Outcome]:
         """Waits until everything reaches everything; returns that run's rows."""
@@ -128,11 +132,16 @@ class Traffic:
             return rows
         return wait_for("every placement to answer", probe, timeout, every=0.5)
 
-    def _check_from(self, cluster: str, node: str, targets: list[Target]) -> list[Outcome]:
-        # One exec for all targets: starting a process in a node of the lab costs tens of milliseconds.
-        script = "\n".join(f"""(p=lost; {'true' if t.kind == 'service' else f'ping -n -q -c 1 -W 2 {t.address} >/dev/null 2>&1'} && p=answered
-echo "{i} $p $(fetch '{t.url}' 4 2>/dev/null)") &""" for i, t in enumerate(targets)) + "\nwait"
-        result = self._kubes[cluster].exec(f"echo-{node}", script, timeout=90)
+    def _check_from(self, cluster: str, node: str, targets: list[Target], patience: int) -> list[Outcome]:
+        # One exec for all targets, and two targets at a time: starting a process in a node of the lab costs tens of
+        # milliseconds, and the answering side starts one for each request.
+        lines = []
+        for i, t in enumerate(targets):
+            ping = "true" if t.kind == "service" else f"ping -n -q -c 1 -W {patience} {t.address} >/dev/null 2>&1"
+            lines.append(f'(p=lost; {ping} && p=answered; echo "{i} $p $(fetch \'{t.url}\' {patience} 2>/dev/null)") &')
+            if i % 2:
+                lines.append("wait")
+        result = self._kubes[cluster].exec(f"echo-{node}", "\n".join([*lines, "wait"]), timeout=30 + 2 * patience * len(targets))
         answers = {}
         for line in result.stdout.splitlines():
             words = line.split()

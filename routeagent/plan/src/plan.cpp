@@ -164,8 +164,7 @@ class Planner {
       chain(family, FilterHook::nat_postrouting).push_back(rule);
       rule.action = netstate::Accept{};
       chain(family, FilterHook::filter_forward).push_back(rule);
-      rule.protocol = IPPROTO_TCP;
-      rule.action = netstate::ClampMss{mss};
+      rule.action = netstate::ClampMss{mss};  // Implies TCP SYN segments; a protocol beside it is not canonical.
       chain(family, FilterHook::mangle_forward).push_back(rule);
     }
     add_input_rules(family);
