@@ -184,12 +184,12 @@ class Deployment:
         return total
 
     def kernel_state(self, cluster: Cluster) -> dict[str, dict[str, str]]:
-        """Of every node, without what changes by itself: counters, ages, lifetimes."""
+        """Of every node, without what changes by itself: counters, ages, lifetimes, timers of bridges."""
         return {node.name: {kind: normal(text) for kind, text in node.kernel_state().items()} for node in cluster.nodes}
 
 
 def normal(text: str) -> str:
-    lines = (re.sub(r"\[\d+:\d+\]", "", re.sub(r" (expires|age|valid_lft|preferred_lft) \S+", "", line)).rstrip() for line in text.splitlines())
+    lines = (re.sub(r"\[\d+:\d+\]", "", re.sub(r" (expires|age|valid_lft|preferred_lft|\w+_timer) +\S+", "", line)).rstrip() for line in text.splitlines())
     return "\n".join(sorted(line for line in lines if line and not line.startswith("#")))
 
 

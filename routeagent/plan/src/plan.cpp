@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include <netinet/in.h>
 
@@ -79,15 +80,14 @@ class Planner {
       add_sets(family);
       add_rules(family);
     }
-    if (!gateway) {
-      if (!remotes_.empty()) {
-        plan_.findings.push_back({FindingKind::no_gateway,
-                                  "no gateway node of this cluster is ready; label a node with "
-                                  "submariner.io/gateway=true or mend the gateway pods"});
-      }
-      return;
+    if ((!gateway || !gateway->ready) && !remotes_.empty()) {
+      plan_.findings.push_back({FindingKind::no_gateway,
+                                "no gateway node of this cluster is ready; label a node with "
+                                "submariner.io/gateway=true or mend the gateway pods"});
     }
-    add_routes(*gateway);
+    // Routes lead to a gateway that is not ready rather than nowhere: without them packets for other clusters would
+    // take the default route, in clear.
+    if (gateway) add_routes(*gateway);
   }
 
  private:
@@ -226,13 +226,10 @@ Plan plan(const Inputs& inputs) {
 }
 
 std::optional<GatewayNode> choose_gateway(const std::string& node, const std::vector<GatewayNode>& gateways) {
-  std::optional<GatewayNode> best;
-  for (const GatewayNode& candidate : gateways) {
-    if (!candidate.ready) continue;
-    if (candidate.node == node) return candidate;
-    if (!best || candidate.node < best->node) best = candidate;
-  }
-  return best;
+  const auto rank = [&](const GatewayNode& g) { return std::tuple(!g.ready, g.node != node, g.node); };
+  const auto best = std::ranges::min_element(gateways, {}, rank);
+  if (best == gateways.end()) return std::nullopt;
+  return *best;
 }
 
 const netstate::Interface* interface_of(const netstate::HostFacts& facts, const IpAddress& address) {

@@ -121,10 +121,14 @@ TEST(RouteAgentPlan, UnreadyGatewayIsNotChosen) {
                  {.node = "a-n3", .address = ip("172.20.1.13")}};
   EXPECT_EQ(plan(in).gateway, "a-n3");
   in.gateways.pop_back();
-  const Plan p = plan(in);
-  EXPECT_TRUE(has(p, FindingKind::no_gateway));
-  EXPECT_TRUE(p.desired.routes.empty());
-  EXPECT_FALSE(p.desired.chains.empty()) << "no masquerading stays";
+  const Plan unready = plan(in);
+  EXPECT_TRUE(has(unready, FindingKind::no_gateway));
+  EXPECT_FALSE(unready.desired.routes.empty()) << "without them packets would leave in clear";
+  in.gateways.clear();
+  const Plan none = plan(in);
+  EXPECT_TRUE(has(none, FindingKind::no_gateway));
+  EXPECT_TRUE(none.desired.routes.empty());
+  EXPECT_FALSE(none.desired.chains.empty()) << "no masquerading stays";
 }
 
 TEST(RouteAgentPlan, StrictReversePathFilterIsLoosenedAndStaysLoosened) {

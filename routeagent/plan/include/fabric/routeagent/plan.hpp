@@ -36,7 +36,7 @@ struct Inputs {
 
 enum class FindingKind : std::uint8_t {
   prefix_overlaps_local,  ///< A remote prefix overlaps ours; it is not routed.
-  no_gateway,             ///< No gateway node is ready; the routes of the last choice stay.
+  no_gateway,             ///< No gateway node is ready; routes lead to one that is not, if there is any.
   no_uplink,              ///< No interface holds the node's address.
   no_cni_address,         ///< Processes of the host network cannot reach other clusters.
 };
@@ -57,7 +57,8 @@ struct Plan {
 /// The desired slice of the route agent. Remote prefixes that overlap local ones are left out with a finding.
 Plan plan(const Inputs& inputs);
 
-/// The gateway that carries this node's traffic: itself if it is a ready one, else the first ready one by name.
+/// The gateway that carries this node's traffic: a ready one before one that is not, this node before others, then by
+/// name.
 std::optional<GatewayNode> choose_gateway(const std::string& node, const std::vector<GatewayNode>& gateways);
 
 /// The interface that holds this address, or null.
