@@ -2,6 +2,8 @@
 
 namespace fabric {
 
-std::string_view version() { return FABRIC_VERSION; }
+std::string_view version() {
+  return FABRIC_VERSION;
+}
 
 }  // namespace fabric
