@@ -24,8 +24,13 @@ constexpr Duration kEvidenceInterval{1'000};
 constexpr Duration kBrokerGrace{5'000};
 /// A burst of changes is planned once.
 constexpr Duration kSettle{10};
-/// Round trips are shown this old at most.
-constexpr Duration kLatencyRefresh{60'000};
+/// What was written at the broker comes back by the watch within this time; another content after it is not ours.
+constexpr Duration kReadBack{10'000};
+/// Reads of the kernel that fail in a row before this node counts as unable to carry: what is installed goes on
+/// working.
+constexpr unsigned kUnreadable = 5;
+/// Addresses of this node in the pod network that are announced; a state record holds no more.
+constexpr std::size_t kMaxProbes = 16;
 /// Drawing a generation changes the plan; more than two in one run is a bug.
 constexpr int kMaxDraws = 3;
 
@@ -33,11 +38,34 @@ kube::Selection in(const std::string& ns) {
   return {.ns = ns};
 }
 
+/// Without a broker its informers never run.
+kube::Client& broker_or_local(const Environment& env) {
+  return env.broker == nullptr ? env.local : *env.broker;
+}
+
+/// Retrying does not help: the kernel or the container lacks it.
+bool is_lasting(const Error& error) {
+  return error.code == Errc::unsupported || error.code == Errc::forbidden;
+}
+
 template <class T>
 bool add_unique(std::vector<T>& to, const T& value) {
   if (std::ranges::find(to, value) != to.end()) return false;
   to.push_back(value);
   return true;
+}
+
+/// This node's own addresses within these prefixes.
+std::vector<net::IpAddress> addresses_within(const netstate::HostFacts& facts, const std::vector<net::Cidr>& prefixes) {
+  std::vector<net::IpAddress> result;
+  for (const auto& interface : facts.interfaces) {
+    for (const auto& a : interface.addresses) {
+      if (result.size() == kMaxProbes) return result;
+      if (std::ranges::any_of(prefixes, [&](const net::Cidr& c) { return c.contains(a.address); }))
+        add_unique(result, a.address);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -50,13 +78,14 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
       own_node_(env_.local, {.field_selector = "metadata.name=" + options_.node}, env_.runtime),
       endpoints_(env_.local, in(options_.ns), env_.runtime),
       clusters_(env_.local, in(options_.ns), env_.runtime),
-      broker_endpoints_("broker endpoints",
-                        std::make_unique<controller::KubeListWatch>(env_.broker, kube::resource_of<api::Endpoint>(),
-                                                                    in(credentials_.broker_namespace)),
-                        env_.runtime),
+      broker_endpoints_(
+          "broker endpoints",
+          std::make_unique<controller::KubeListWatch>(broker_or_local(env_), kube::resource_of<api::Endpoint>(),
+                                                      in(credentials_.broker_namespace)),
+          env_.runtime),
       broker_clusters_("broker clusters",
-                       std::make_unique<controller::KubeListWatch>(env_.broker, kube::resource_of<api::Cluster>(),
-                                                                   in(credentials_.broker_namespace)),
+                       std::make_unique<controller::KubeListWatch>(
+                           broker_or_local(env_), kube::resource_of<api::Cluster>(), in(credentials_.broker_namespace)),
                        env_.runtime),
       membership_(options_.cluster_id, credentials_.psks, env_.runtime.metrics) {
   env_.health.set("stores", false, "waiting for the API server");
@@ -70,6 +99,7 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
 }
 
 Result<void> Agent::start(async::TaskGroup& group) {
+  if (env_.broker == nullptr && !options_.uninstall) return fail(Errc::invalid, "there is no broker to work with");
   group.spawn("own node", own_node_.run());
   group.spawn("endpoints", endpoints_.run());
   group.spawn("clusters", clusters_.run());
@@ -77,18 +107,17 @@ Result<void> Agent::start(async::TaskGroup& group) {
     group.spawn("uninstall", uninstall());
     return {};
   }
-  const auto changed = [this] { wake_.notify(); };
-  FABRIC_TRY(
-      pinger_,
-      Pinger::open(env_.runtime.executor, env_.runtime.clock,
-                   {.interval = options_.health_check_interval, .max_loss = options_.health_check_max_loss}, changed));
+  if (options_.health_check) {
+    const PingerOptions pings{.interval = options_.health_check_interval, .max_loss = options_.health_check_max_loss};
+    FABRIC_TRY(pinger_, Pinger::open(env_.runtime.executor, env_.runtime.clock, pings, [this] { wake_.notify(); }));
+    pinger_->start(group);
+  }
   FABRIC_TRY(elector_, controller::LeaseElector::open(env_.local, {options_.ns, std::string(names::kGatewaySyncLease)},
                                                       {.identity = options_.node}, env_.runtime));
   elector_->on_change([this](bool) { wake_.notify(); });
   group.spawn("broker endpoints", broker_endpoints_.run());
   group.spawn("broker clusters", broker_clusters_.run());
   group.spawn("sync lease", elector_->run());
-  pinger_->start(group);
   group.spawn("reconcile", run());
   return {};
 }
@@ -97,7 +126,6 @@ Task<Result<void>> Agent::wait_synced() {
   FABRIC_CO_CHECK(co_await own_node_.store().wait_synced());
   FABRIC_CO_CHECK(co_await endpoints_.store().wait_synced());
   FABRIC_CO_CHECK(co_await clusters_.store().wait_synced());
-  if (options_.uninstall) co_return Result<void>();
   const auto limit = env_.runtime.clock.steady() + kBrokerGrace;
   FABRIC_CO_TRY(const bool endpoints, co_await broker_endpoints_.store().wait_synced_until(env_.runtime.clock, limit));
   FABRIC_CO_TRY(const bool clusters, co_await broker_clusters_.store().wait_synced_until(env_.runtime.clock, limit));
@@ -118,7 +146,8 @@ Result<void> Agent::open_ring() {
   FABRIC_TRY(auto ring, KeyRing::open({options_.cluster_id, options_.node}, env_.entropy, credentials_.psks,
                                       credentials_.identity, env_.runtime.clock.now(), floor));
   ring_ = std::make_unique<KeyRing>(std::move(ring));
-  announcer_ = std::make_unique<Announcer>(options_, *ring_, env_.local, env_.broker, credentials_.broker_namespace);
+  announcer_ =
+      std::make_unique<Announcer>(options_, *ring_, env_.local, broker_or_local(env_), credentials_.broker_namespace);
   log::info("new instance", {{"instance", crypto::to_hex(ring_->instance())}});
   return {};
 }
@@ -129,7 +158,7 @@ Task<Result<void>> Agent::run() {
   const async::Backoff backoff{.initial = Duration{200}, .max = Duration{10'000}};
   while (true) {
     const auto done = co_await reconcile();
-    if (!done && done.error().code == Errc::cancelled) co_return Result<void>();
+    if (co_await async::cancelled()) co_return Result<void>();
     if (done) {
       if (failures_ > 0) log::info("everything is as planned again");
       failures_ = 0;
@@ -154,19 +183,37 @@ Duration Agent::pause(TimePoint now) const {
 Task<Result<void>> Agent::reconcile() {
   const TimePoint now = env_.runtime.clock.now();
   read_members(now);
-  FABRIC_CO_TRY(const auto facts, co_await env_.kernel.facts({}));
-  FABRIC_CO_TRY(auto observed, co_await env_.kernel.observe(netstate::kGatewaySlices));
-  auto situation_now = situation(facts);
-  if (!situation_now) {
-    const auto reported = co_await report(situation_now.error().message());
-    if (!reported) co_return reported;
-    co_return std::unexpected(std::move(situation_now).error());
+  const auto done = co_await plan_with_kernel(now);
+  if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
+  co_await report();
+  co_return done;
+}
+
+Task<Result<void>> Agent::plan_with_kernel(TimePoint now) {
+  const auto facts = co_await env_.kernel.facts({});
+  if (!facts) co_return cannot_read(facts.error());
+  auto observed = co_await env_.kernel.observe(netstate::kGatewaySlices);
+  if (!observed) co_return cannot_read(observed.error());
+  auto here = situation(*facts);
+  if (!here) {
+    cannot_carry_ = here.error().message();
+    co_return std::unexpected(std::move(here).error());
   }
-  situation_ = *situation_now;
-  const auto done = co_await plan_and_apply(std::move(observed), *std::move(situation_now), now);
-  const auto reported = co_await report(done ? std::string() : done.error().message());
-  if (!done) co_return done;
-  co_return reported;
+  situation_ = *here;
+  const auto done = co_await plan_and_apply(*std::move(observed), *std::move(here), now);
+  // One refused object leaves the others in place: the gateway is out of service when it sends to nobody, for good.
+  const bool out_of_service = !done && is_lasting(done.error()) && !sends();
+  cannot_carry_ = out_of_service ? done.error().message() : std::string();
+  co_return done;
+}
+
+Result<void> Agent::cannot_read(const Error& error) {
+  if (is_lasting(error) || failures_ >= kUnreadable) cannot_carry_ = error.message();
+  return std::unexpected(error);
+}
+
+bool Agent::sends() const {
+  return std::ranges::any_of(sas_.peers, [](const auto& entry) { return entry.second.outbound; });
 }
 
 void Agent::read_members(TimePoint now) {
@@ -176,15 +223,15 @@ void Agent::read_members(TimePoint now) {
   membership_.read_endpoints(broker_endpoints_.store(), now);
   // Local copies follow the broker, so that while the broker's store is not known, or lost us as well, absence proves
   // nothing.
-  if (broker_endpoints_.store().synced() && !broker_lost_us()) {
+  if (broker_endpoints_.store().synced() && at_broker() != nullptr) {
     membership_.note_absent({&broker_endpoints_.store()}, now, SaLimits{}.hard_lifetime);
+    membership_.renew_pins(broker_clusters_.store());
   }
 }
 
-bool Agent::broker_lost_us() const {
-  if (announcer_ == nullptr || announcer_->endpoint() == nullptr) return true;
-  return broker_endpoints_.store().find({credentials_.broker_namespace, announcer_->endpoint()->metadata.name}) ==
-         nullptr;
+std::shared_ptr<const api::Endpoint> Agent::at_broker() const {
+  if (announcer_ == nullptr || announcer_->endpoint() == nullptr) return nullptr;
+  return broker_endpoints_.store().find({credentials_.broker_namespace, announcer_->endpoint()->metadata.name});
 }
 
 Result<Situation> Agent::situation(const netstate::HostFacts& facts) const {
@@ -216,13 +263,9 @@ Result<Situation> Agent::situation(const netstate::HostFacts& facts) const {
     return std::ranges::find(result.private_addresses, address) == result.private_addresses.end();
   });
   result.nat = options_.force_udp_encaps || (options_.nat_traversal && public_elsewhere);
-  const auto pods = api::pod_cidrs(*node);
-  for (const auto& interface : facts.interfaces) {
-    for (const auto& a : interface.addresses) {
-      if (std::ranges::any_of(pods, [&](const net::Cidr& c) { return c.contains(a.address); }))
-        add_unique(result.health_check, a.address);
-    }
-  }
+  result.health_check = addresses_within(facts, api::pod_cidrs(*node));
+  // Not every network plugin takes its addresses from the Node's podCIDRs.
+  if (result.health_check.empty()) result.health_check = addresses_within(facts, result.pod_prefixes);
   return result;
 }
 
@@ -263,18 +306,21 @@ PolicyPlan Agent::plan_policies_now(const netstate::State& observed, const Situa
                                     const SaPlan& sas) const {
   PolicyInputs inputs{.local_cluster = options_.cluster_id,
                       .local_prefixes = situation.service_prefixes,
+                      .local_probes = situation.health_check,
                       .installed = observed.policies};
   std::ranges::copy(situation.pod_prefixes, std::back_inserter(inputs.local_prefixes));
   for (const auto& [id, peer] : peers_) {
     auto& cluster = inputs.remotes[id.cluster];
     cluster.reqid = peer.reqid;
     const auto sa = sas.peers.find(id);
-    const auto* monitor = pinger_->monitor(id);
+    const auto* monitor = pinger_ == nullptr ? nullptr : pinger_->monitor(id);
+    const auto& record = membership_.peers().at(id).state.record;
     cluster.gateways.push_back({.name = id.gateway,
                                 .path = peer.path,
                                 .health = monitor == nullptr ? Health::unknown : monitor->health(),
                                 .outbound = sa != sas.peers.end() && sa->second.outbound,
-                                .prefixes = membership_.peers().at(id).state.record.prefixes});
+                                .prefixes = record.prefixes,
+                                .probes = record.health_check});
   }
   return plan_policies(inputs);
 }
@@ -289,7 +335,7 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
     const auto draw = std::ranges::find_if(sas.actions, wants_draw);
     if (draw == sas.actions.end()) break;
     log::info("new generation of keys", {{"reason", to_string(std::get<DrawGeneration>(*draw).reason)}});
-    memory_ = sas.memory;
+    // The memory of a plan is kept once its script ran; that of this one never does.
     FABRIC_CO_CHECK(ring_->draw(now, SaLimits{}.hard_lifetime));
     sas = plan_sas_now(tracked, now);
   }
@@ -306,11 +352,11 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
   memory_ = sas.memory;
   next_wake_ = sas.next_wake;
   sas_ = sas;
-  if (!applied) co_return applied;
-  const auto published = co_await carry_out(std::move(sas), std::move(situation));
-  const auto copied = co_await copy_down(policies.carried);
-  if (!published) co_return published;
-  co_return copied;
+  if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
+  // Publications say what was observed, so that a refused step does not hold them up.
+  co_await carry_out(std::move(sas), std::move(situation));
+  co_await copy_down(policies.carried);
+  co_return applied;
 }
 
 Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State desired, SaMemory& memory) {
@@ -326,36 +372,65 @@ Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State
       continue;
     note_failed_add(memory, sa->key, result.error && result.error->code == Errc::already_exists);
   }
-  // What was installed is read back by the next run, which then publishes.
-  wake_.notify();
+  // What was installed is read back by the next run, which then publishes. When all failed, the backoff says when.
+  if (report.count(kernel::Outcome::done) > 0) wake_.notify();
   if (const Error* error = report.first_error()) co_return std::unexpected(*error);
   co_return Result<void>();
 }
 
-Task<Result<void>> Agent::carry_out(SaPlan sas, Situation situation) {
-  std::optional<Publication> publication;
-  for (const Action& action : sas.actions) {
-    if (const auto* publish = std::get_if<Publish>(&action)) publication = publish->publication;
-  }
-  if (!publication && announcer_->published() && !announcer_->says(situation)) publication = announcer_->published();
-  const bool lost = announcer_->published() && broker_endpoints_.store().synced() && broker_lost_us();
-  if (!publication && lost) publication = announcer_->published();
-  if (publication) {
-    FABRIC_CO_CHECK(co_await announcer_->publish(*publication, std::move(situation)));
-    wake_.notify();
-  }
+Task<void> Agent::carry_out(SaPlan sas, Situation situation) {
+  drop_generations(sas);
+  if (auto publication = to_be_published(sas, situation); publication && publishing_.due(env_.runtime.clock.steady()))
+    co_await publish(*std::move(publication), std::move(situation));
+  if (co_await async::cancelled()) co_return;
+  if (announcer_->local_due() && local_endpoint_.due(env_.runtime.clock.steady()))
+    note(local_endpoint_, co_await announcer_->write_local());
+}
+
+/// Comes before publishing: a private half whose SAs are gone does not wait for a broker that is away.
+void Agent::drop_generations(const SaPlan& sas) {
   for (const Action& action : sas.actions) {
     if (const auto* drop = std::get_if<DropGeneration>(&action)) {
       log::info("generation dropped");
       ring_->drop(drop->generation);
     }
   }
-  co_return Result<void>();
 }
 
-Task<Result<void>> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>> carried) {
-  if (!elector_->is_leader() || !broker_endpoints_.store().synced() || !broker_clusters_.store().synced())
-    co_return Result<void>();
+std::optional<Publication> Agent::to_be_published(const SaPlan& sas, const Situation& situation) const {
+  for (const Action& action : sas.actions) {
+    if (const auto* publish = std::get_if<Publish>(&action)) return publish->publication;
+  }
+  if (!announcer_->published()) return std::nullopt;
+  if (!announcer_->says(situation)) return announcer_->published();
+  const bool settled = published_at_ + kReadBack <= env_.runtime.clock.steady();
+  if (!settled || !broker_endpoints_.store().synced()) return std::nullopt;
+  const auto there = at_broker();
+  const bool ours = there != nullptr && there->spec.backend_config == announcer_->endpoint()->spec.backend_config;
+  return ours ? std::nullopt : announcer_->published();
+}
+
+Task<void> Agent::publish(Publication publication, Situation situation) {
+  const auto done = co_await announcer_->publish(std::move(publication), std::move(situation));
+  if (co_await async::cancelled()) co_return;
+  note(publishing_, done);
+  env_.runtime.metrics
+      .gauge("fabric_publication_failing", "1 while what this gateway has to say does not reach the broker.")
+      .set(done ? 0 : 1);
+  // Ready in any case: traffic does not need the broker.
+  env_.health.set("broker", true, publishing_.failure());
+  if (!done) co_return;
+  published_at_ = env_.runtime.clock.steady();
+  wake_.notify();
+}
+
+void Agent::note(Retry& retry, const Result<void>& outcome) {
+  retry.note(outcome, env_.runtime.clock.steady(), env_.runtime.random());
+}
+
+Task<void> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>> carried) {
+  if (!elector_->is_leader() || !broker_endpoints_.store().synced() || !broker_clusters_.store().synced()) co_return;
+  if (co_await async::cancelled() || !copying_.due(env_.runtime.clock.steady())) co_return;
   const CopyInputs inputs{.own_cluster = options_.cluster_id,
                           .ns = options_.ns,
                           .broker_endpoints = broker_endpoints_.store().snapshot(),
@@ -364,65 +439,7 @@ Task<Result<void>> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>
                           .local_clusters = clusters_.store().snapshot(),
                           .membership = &membership_,
                           .carried = std::move(carried)};
-  co_return co_await write_copies(env_.local, plan_copies(inputs));
-}
-
-void Agent::set_ping_targets() {
-  health_targets_.clear();
-  if (options_.health_check) {
-    for (const auto& [id, peer] : membership_.peers()) {
-      const auto& addresses = peer.state.record.health_check;
-      const auto usable = std::ranges::find_if(addresses, [&](const net::IpAddress& address) {
-        return std::ranges::any_of(situation_.health_check,
-                                   [&](const net::IpAddress& own) { return own.family() == address.family(); });
-      });
-      if (usable != addresses.end()) health_targets_.emplace(id, *usable);
-    }
-  }
-  pinger_->set_targets(health_targets_);
-}
-
-Task<Result<void>> Agent::report(std::string failure) {
-  const TimePoint now = env_.runtime.clock.now();
-  StatusInputs inputs{.options = &options_,
-                      .membership = &membership_,
-                      .pinger = pinger_.get(),
-                      .sas = &sas_,
-                      .peers = peers_,
-                      .health_targets = health_targets_,
-                      .failure = std::move(failure)};
-  if (const auto* endpoint = announcer_->endpoint()) inputs.local = endpoint->spec;
-  api::Gateway gateway = gateway_object(inputs);
-  set_metrics(env_.runtime.metrics, options_, gateway);
-  const bool old_latency = !latency_written_ || now - *latency_written_ >= kLatencyRefresh;
-  const bool same = written_ && without_latency(*written_) == without_latency(gateway);
-  if (same && (!old_latency || *written_ == gateway)) co_return Result<void>();
-  FABRIC_CO_CHECK(co_await write_gateway(gateway));
-  written_ = std::move(gateway);
-  latency_written_ = now;
-  co_return Result<void>();
-}
-
-Task<Result<void>> Agent::write_gateway(api::Gateway gateway) {
-  kube::ApplyOptions options{.field_manager = std::string(names::kGatewayManager), .force = true};
-  const auto written = co_await env_.local.apply(std::move(gateway), std::move(options));
-  if (!written) co_return Result<void>(std::unexpected(written.error())).with("writing the Gateway object");
-  co_return Result<void>();
-}
-
-void Agent::note_findings(const std::vector<Finding>& findings) {
-  std::set<Finding> now(findings.begin(), findings.end());
-  for (const Finding& finding : now) {
-    if (!findings_.contains(finding)) {
-      log::warn("finding",
-                {{"kind", to_string(finding.kind)}, {"subject", finding.subject}, {"message", finding.message}});
-    }
-  }
-  for (const Finding& finding : findings_) {
-    if (!now.contains(finding))
-      log::info("finding is gone", {{"kind", to_string(finding.kind)}, {"subject", finding.subject}});
-  }
-  findings_ = std::move(now);
+  note(copying_, co_await write_copies(env_.local, plan_copies(inputs)));
 }
 
 }  // namespace fabric::gateway

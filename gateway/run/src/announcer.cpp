@@ -64,10 +64,18 @@ async::Task<Result<void>> Announcer::publish(Publication publication, Situation 
   if (!written) co_return Result<void>(std::unexpected(written.error())).with("publishing the Endpoint at the broker");
   published_ = std::move(publication);
   situation_ = std::move(situation);
-  endpoint_ = endpoint;
+  endpoint_ = std::move(endpoint);
+  local_due_ = true;
+  co_return Result<void>();
+}
+
+async::Task<Result<void>> Announcer::write_local() {
+  if (!endpoint_) co_return Result<void>();
+  api::Endpoint endpoint = *endpoint_;
   endpoint.metadata.ns = options_.ns;
-  const auto local = co_await local_.apply(std::move(endpoint), as_gateway());
-  if (!local) co_return Result<void>(std::unexpected(local.error())).with("writing the local Endpoint");
+  const auto written = co_await local_.apply(std::move(endpoint), as_gateway());
+  if (!written) co_return Result<void>(std::unexpected(written.error())).with("writing the local Endpoint");
+  local_due_ = false;
   co_return Result<void>();
 }
 

@@ -111,8 +111,9 @@ Result<PairSas> KeyRing::derive(const PairId& id, const Peers& peers) {
   });
   if (theirs == peer->second.keys.end())
     return fail(Errc::not_found, "no generation {} of {}/{}", id.theirs, id.peer.cluster, id.peer.gateway);
-  FABRIC_TRY(const auto pair, crypto::Pair::derive(held->second.key, held->second.record, *theirs, *psks_));
-  return derived_.emplace(id, pair_sas(pair)).first->second;
+  const auto pair = crypto::Pair::derive(held->second.key, held->second.record, *theirs, *psks_);
+  Result<PairSas> outcome = pair ? Result<PairSas>(pair_sas(*pair)) : std::unexpected(pair.error());
+  return derived_.emplace(id, std::move(outcome)).first->second;
 }
 
 crypto::Generation last_published(const std::map<std::string, std::string>& backend_config) {

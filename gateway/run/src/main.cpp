@@ -24,6 +24,8 @@ namespace fabric::gateway {
 namespace {
 
 constexpr Duration kShutdownGrace{5'000};
+/// An API server that does not answer holds up a pass no longer than this.
+constexpr Duration kRequestLimit{10'000};
 
 Result<kube::Config> api_server(const Options& options) {
   if (!options.kubeconfig.empty()) return kube::load_kubeconfig(options.kubeconfig);
@@ -65,26 +67,38 @@ Result<void> run(const Options& options) {
   telemetry::Registry metrics;
   telemetry::Health health;
   crypto::SystemEntropy entropy;
-  FABRIC_TRY(auto credentials, read_credentials(options.secrets));
-  const kube::ClientOptions client_options{.field_manager = "fabric-gateway"};
+  auto credentials = read_credentials(options.secrets);
+  // An uninstall has to come to its end also where the Secrets are gone already.
+  if (!credentials && !options.uninstall) return std::unexpected(std::move(credentials).error());
+  if (!credentials) log::warn("uninstalling without credentials", {{"error", credentials.error().message()}});
+  const kube::ClientOptions client_options{.timeout = kRequestLimit, .field_manager = "fabric-gateway"};
   FABRIC_TRY(auto config, api_server(options));
   FABRIC_TRY(const auto local, kube::connect(io.get_executor(), std::move(config), clock, metrics, client_options));
-  FABRIC_TRY(const auto broker,
-             kube::connect(io.get_executor(), std::move(credentials.broker), clock, metrics, client_options));
+  kube::Connection broker;
+  if (credentials) {
+    FABRIC_TRY(broker,
+               kube::connect(io.get_executor(), std::move(credentials->broker), clock, metrics, client_options));
+  }
   FABRIC_TRY(auto drivers, open_drivers());
   const auto kernel = kernel::compose(worker, std::move(drivers.drivers), std::move(drivers.facts));
   FABRIC_TRY(auto monitor, kernel::RouteMonitor::open(io.get_executor()));
   FABRIC_TRY(const auto server,
              http::Server::open(io.get_executor(), {.address = options.listen_address, .port = options.listen_port},
                                 http::observability_handlers(metrics, health)));
-  FABRIC_TRY(const auto encap, EncapSocket::open(io.get_executor(), options.natt_port));
+  std::unique_ptr<EncapSocket> encap;
+  if (!options.uninstall) {
+    FABRIC_TRY(encap, EncapSocket::open(io.get_executor(), options.natt_port));
+  }
   const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
   async::TaskGroup group(io.get_executor());
-  Agent agent(options, std::move(credentials), {*local.client, *broker.client, *kernel, entropy, runtime, health});
+  Agent agent(options, credentials ? *std::move(credentials) : Credentials{},
+              {*local.client, broker.client.get(), *kernel, entropy, runtime, health});
   group.spawn("http server", server->run());
   group.spawn("kernel changes", watch_kernel(monitor, agent));
-  group.spawn("encapsulation IPv4", encap->drain_ipv4());
-  group.spawn("encapsulation IPv6", encap->drain_ipv6());
+  if (encap) {
+    group.spawn("encapsulation IPv4", encap->drain_ipv4());
+    group.spawn("encapsulation IPv6", encap->drain_ipv6());
+  }
   FABRIC_CHECK(agent.start(group));
   return async::run_until_stopped(io, group, kShutdownGrace);
 }

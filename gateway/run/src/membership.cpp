@@ -53,38 +53,64 @@ void Membership::read_clusters(const controller::Store<api::Cluster>& clusters) 
     if (fresh) {
       log::info("identity of a cluster pinned", {{"cluster", id}});
       read_.clear();  // Announcements that came before their identity are looked at again.
+    } else if (pinned->second != *identity) {
+      refuse_identity(id, *identity);
     }
   }
 }
 
+void Membership::refuse_identity(const std::string& cluster, const crypto::Ed25519Public& identity) {
+  const auto [known, fresh] = refused_identities_.try_emplace(cluster, identity);
+  if (!fresh && known->second == identity) return;
+  known->second = identity;
+  metrics_.counter("fabric_identities_refused_total", "Other identities of clusters that are known by one.").add();
+  log::warn("another identity of a known cluster is refused", {{"cluster", cluster}});
+}
+
+bool Membership::shows_pin(const api::Cluster& cluster) const {
+  const auto pinned = identities_.find(cluster.spec.cluster_id);
+  return pinned != identities_.end() && identity_of(cluster, psks_) == pinned->second;
+}
+
 void Membership::read_endpoints(const controller::Store<api::Endpoint>& endpoints, TimePoint now) {
-  for (const auto& [key, endpoint] : *endpoints.snapshot()) {
-    if (endpoint->spec.cluster_id != own_cluster_) read_endpoint(key.ns, *endpoint, now);
+  const auto present = endpoints.snapshot();
+  // What comes back is looked at again.
+  std::erase_if(read_, [&](const auto& entry) {
+    return entry.first.first == &endpoints && !present->contains(entry.first.second);
+  });
+  std::erase_if(foreign_, [&](const auto& key) { return key.first == &endpoints && !present->contains(key.second); });
+  for (const auto& [key, endpoint] : *present) {
+    if (endpoint->spec.cluster_id != own_cluster_) read_endpoint({&endpoints, key}, *endpoint, now);
   }
 }
 
-void Membership::read_endpoint(const std::string& source, const api::Endpoint& endpoint, TimePoint now) {
+void Membership::read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now) {
   const std::string& state = value_of(endpoint.spec.backend_config, names::kStateConfig);
   const std::string& keys = value_of(endpoint.spec.backend_config, names::kKeysConfig);
-  std::string& last = read_[source + "/" + endpoint.metadata.name];
+  std::string& last = read_[key];
   std::string fingerprint = keys + "|" + state;
   if (last == fingerprint) return;
   last = std::move(fingerprint);
   const crypto::GatewayId owner{endpoint.spec.cluster_id, endpoint.spec.hostname};
   const auto raw = read_backend_config(plain(endpoint.spec.backend_config));
-  if (!raw) return reject(endpoint, raw.error());
+  if (!raw) return reject(key, endpoint, raw.error());
   const auto pinned = identities_.find(owner.cluster);
   const crypto::Expected expected{.cluster_set = crypto::kDefaultClusterSet,
                                   .owner = &owner,
                                   .identity = pinned == identities_.end() ? nullptr : &pinned->second,
                                   .now = now};
+  const auto known = peers_.find(owner);
+  const auto deleted = known == peers_.end() ? std::nullopt : known->second.deleted;
   const auto accepted = accept(peers_, *raw, psks_, expected);
-  if (!accepted) return reject(endpoint, accepted.error());
+  if (!accepted) return reject(key, endpoint, accepted.error());
+  // A copy that still stands does not bring back a peer whose original is gone: note_absent() decides.
+  peers_.at(owner).deleted = deleted;
   refused_.erase(endpoint.metadata.name);
-  specs_[owner] = endpoint.spec;
+  foreign_.erase(key);
+  specs_[owner] = {.name = endpoint.metadata.name, .spec = endpoint.spec};
 }
 
-void Membership::reject(const api::Endpoint& endpoint, crypto::Reject reason) {
+void Membership::reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason) {
   const auto text = to_string(reason);
   metrics_
       .counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.",
@@ -92,6 +118,7 @@ void Membership::reject(const api::Endpoint& endpoint, crypto::Reject reason) {
       .add();
   // A stale copy beside a newer original is how two stores normally look for a moment.
   if (reason == crypto::Reject::stale_generation) return;
+  foreign_.insert(key);
   const auto [it, fresh] = refused_.insert_or_assign(endpoint.metadata.name, std::string(text));
   if (fresh) log::warn("announcement refused", {{"endpoint", endpoint.metadata.name}, {"reason", text}});
 }
@@ -102,17 +129,36 @@ void Membership::note_absent(const std::vector<const controller::Store<api::Endp
   std::set<std::string> names_present;
   for (const auto* store : stores) {
     for (const auto& [key, endpoint] : *store->snapshot()) {
-      present.insert({endpoint->spec.cluster_id, endpoint->spec.hostname});
-      names_present.insert(key.ns + "/" + key.name);
+      names_present.insert(key.name);
+      // Something else under the name of a peer is not that peer.
+      if (!foreign_.contains({store, key})) present.insert({endpoint->spec.cluster_id, endpoint->spec.hostname});
     }
   }
-  // What comes back is looked at again, which takes the mark off.
-  std::erase_if(read_, [&](const auto& entry) { return !names_present.contains(entry.first); });
-  for (const auto& [id, peer] : peers_) {
-    if (!present.contains(id) && !peer.deleted) mark_deleted(peers_, id, now);
+  std::erase_if(refused_, [&](const auto& entry) { return !names_present.contains(entry.first); });
+  for (auto& [id, peer] : peers_) {
+    if (present.contains(id)) {
+      peer.deleted.reset();
+    } else {
+      mark_deleted(peers_, id, now);
+    }
   }
   forget_gone(peers_, now, keep);
   std::erase_if(specs_, [&](const auto& entry) { return !peers_.contains(entry.first); });
+}
+
+void Membership::renew_pins(const controller::Store<api::Cluster>& clusters) {
+  const auto known = this->clusters();
+  for (const auto& [key, cluster] : *clusters.snapshot()) {
+    const std::string& id = cluster->spec.cluster_id;
+    const auto pinned = identities_.find(id);
+    if (pinned == identities_.end() || known.contains(id) || id != cluster->metadata.name) continue;
+    const auto identity = identity_of(*cluster, psks_);
+    if (!identity || *identity == pinned->second) continue;
+    log::info("a cluster came back with another identity", {{"cluster", id}});
+    pinned->second = *identity;
+    refused_identities_.erase(id);
+    read_.clear();
+  }
 }
 
 std::set<std::string> Membership::clusters() const {
@@ -124,7 +170,12 @@ std::set<std::string> Membership::clusters() const {
 
 const api::EndpointSpec* Membership::endpoint_of(const crypto::GatewayId& id) const {
   const auto it = specs_.find(id);
-  return it == specs_.end() ? nullptr : &it->second;
+  return it == specs_.end() ? nullptr : &it->second.spec;
+}
+
+const std::string* Membership::endpoint_name_of(const crypto::GatewayId& id) const {
+  const auto it = specs_.find(id);
+  return it == specs_.end() ? nullptr : &it->second.name;
 }
 
 }  // namespace fabric::gateway

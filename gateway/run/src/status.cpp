@@ -12,6 +12,9 @@ namespace names = api::names;
 
 namespace {
 
+constexpr auto kConnectionsMetric = "submariner_connections";
+constexpr auto kLatencyMetric = "submariner_connection_latency_seconds";
+
 api::ConnectionStatus status_of(ConnectionState state) {
   switch (state) {
     case ConnectionState::connecting:
@@ -66,6 +69,8 @@ api::Gateway gateway_object(const StatusInputs& in) {
   gateway.status.ha_status = api::HaStatus::active;
   gateway.status.local_endpoint = api::public_view(in.local);
   gateway.status.status_failure = in.failure;
+  if (!in.broker_failure.empty())
+    gateway.metadata.annotations[std::string(kBrokerFailureAnnotation)] = in.broker_failure;
   for (const auto& [id, peer] : in.peers)
     gateway.status.connections.push_back(connection(in, id, peer));
   return gateway;
@@ -77,10 +82,12 @@ api::Gateway without_latency(api::Gateway gateway) {
   return gateway;
 }
 
-void set_metrics(telemetry::Registry& metrics, const Options& options, const api::Gateway& gateway) {
+void set_metrics(telemetry::Registry& metrics, const Options& options, const api::Gateway& gateway,
+                 std::set<telemetry::Labels>& shown) {
   constexpr std::array kStatuses{api::ConnectionStatus::connecting, api::ConnectionStatus::connected,
                                  api::ConnectionStatus::error};
   constexpr std::array<std::string_view, 3> kNames{"connecting", "connected", "error"};
+  std::set<telemetry::Labels> now;
   for (const auto& connection : gateway.status.connections) {
     telemetry::Labels labels{{"cable_driver", std::string(names::kXfrmBackend)},
                              {"local_cluster", options.cluster_id},
@@ -89,16 +96,26 @@ void set_metrics(telemetry::Registry& metrics, const Options& options, const api
                              {"remote_cluster", connection.endpoint.cluster_id},
                              {"remote_hostname", connection.endpoint.hostname},
                              {"remote_endpoint_ip", connection.using_ip}};
+    now.insert(labels);
     if (connection.latency_rtt) {
-      metrics.gauge("submariner_connection_latency_seconds", "Last round trip through the tunnel.", labels)
+      metrics.gauge(kLatencyMetric, "Last round trip through the tunnel.", labels)
           .set(std::chrono::duration<double>(connection.latency_rtt->last).count());
     }
     for (std::size_t i = 0; i < kStatuses.size(); ++i) {
       labels["status"] = kNames.at(i);
-      metrics.gauge("submariner_connections", "Connections to other gateways by status.", labels)
+      metrics.gauge(kConnectionsMetric, "Connections to other gateways by status.", labels)
           .set(connection.status == kStatuses.at(i) ? 1 : 0);
     }
   }
+  for (telemetry::Labels labels : shown) {
+    if (now.contains(labels)) continue;
+    metrics.remove(kLatencyMetric, labels);
+    for (const auto status : kNames) {
+      labels["status"] = status;
+      metrics.remove(kConnectionsMetric, labels);
+    }
+  }
+  shown = std::move(now);
 }
 
 }  // namespace fabric::gateway

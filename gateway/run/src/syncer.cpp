@@ -3,6 +3,7 @@
 #include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace fabric::gateway {
 
@@ -17,12 +18,36 @@ kube::ApplyOptions as_gateway() {
 /// An object of another cluster as it lives here: same name, our namespace, and the label by which it is known as a
 /// copy.
 template <class T>
-T local_copy(const T& original, const std::string& ns, const std::string& cluster) {
+T local_copy(const std::string& name, decltype(T::spec) spec, const std::string& ns, const std::string& cluster) {
   T copy;
-  copy.metadata.name = original.metadata.name;
+  copy.metadata.name = name;
   copy.metadata.ns = ns;
   copy.metadata.labels[std::string(names::kClusterIdLabel)] = cluster;
-  copy.spec = original.spec;
+  copy.spec = std::move(spec);
+  return copy;
+}
+
+std::string first_text(const std::vector<net::IpAddress>& addresses) {
+  return addresses.empty() ? "" : addresses.front().to_string();
+}
+
+/// From the accepted announcement alone: what its Endpoint says to people, with the verified values put over it. The
+/// object at the broker may meanwhile be another one that was refused.
+api::Endpoint endpoint_copy(const CopyInputs& in, const crypto::GatewayId& id, const Peer& peer) {
+  auto copy = local_copy<api::Endpoint>(*in.membership->endpoint_name_of(id), *in.membership->endpoint_of(id), in.ns,
+                                        id.cluster);
+  const auto& record = peer.state.record;
+  copy.spec.private_ip = first_text(record.private_addresses);
+  copy.spec.public_ip = first_text(record.public_addresses);
+  copy.spec.health_check_ip = first_text(record.health_check);
+  copy.spec.nat_enabled = record.nat;
+  copy.spec.subnets.clear();
+  if (const auto carried = in.carried.find(id.cluster); carried != in.carried.end()) {
+    for (const auto& prefix : carried->second)
+      copy.spec.subnets.push_back(prefix.to_string());
+  }
+  for (auto& [key, value] : write_backend_config(peer.keys, peer.state))
+    copy.spec.backend_config[key] = value;
   return copy;
 }
 
@@ -33,44 +58,33 @@ bool is_copy(const T& object, const std::string& own_cluster) {
 }
 
 void plan_endpoints(const CopyInputs& in, CopyPlan& plan) {
-  const auto& peers = in.membership->peers();
-  for (const auto& [key, original] : *in.broker_endpoints) {
-    const auto& spec = original->spec;
-    if (spec.cluster_id == in.own_cluster || !peers.contains({spec.cluster_id, spec.hostname})) continue;
-    auto copy = local_copy(*original, in.ns, spec.cluster_id);
-    copy.spec.subnets.clear();
-    if (const auto carried = in.carried.find(spec.cluster_id); carried != in.carried.end()) {
-      for (const auto& prefix : carried->second)
-        copy.spec.subnets.push_back(prefix.to_string());
-    }
+  std::set<std::string> wanted;
+  for (const auto& [id, peer] : in.membership->peers()) {
+    auto copy = endpoint_copy(in, id, peer);
     const auto present = in.local_endpoints->find({in.ns, copy.metadata.name});
-    if (present == in.local_endpoints->end() || present->second->spec != copy.spec)
-      plan.endpoints.push_back(std::move(copy));
+    const bool there = present != in.local_endpoints->end();
+    // No announcement of others takes the place of our own Endpoint, whatever it is called.
+    if (there && present->second->spec.cluster_id == in.own_cluster) continue;
+    wanted.insert(copy.metadata.name);
+    if (!there || present->second->spec != copy.spec) plan.endpoints.push_back(std::move(copy));
   }
   for (const auto& [key, copy] : *in.local_endpoints) {
-    if (is_copy(*copy, in.own_cluster) && !peers.contains({copy->spec.cluster_id, copy->spec.hostname}))
-      plan.stale_endpoints.push_back(key);
+    if (is_copy(*copy, in.own_cluster) && !wanted.contains(key.name)) plan.stale_endpoints.push_back(key);
   }
 }
 
 void plan_clusters(const CopyInputs& in, CopyPlan& plan) {
   for (const auto& [key, original] : *in.broker_clusters) {
     const std::string& id = original->spec.cluster_id;
-    if (id == in.own_cluster || id != original->metadata.name || !in.membership->is_pinned(id)) continue;
-    auto copy = local_copy(*original, in.ns, id);
-    for (const auto name : {names::kIdentityAnnotation, names::kIdentityMacAnnotation}) {
-      if (const auto* value = original->metadata.annotation(name))
-        copy.metadata.annotations[std::string(name)] = *value;
-    }
+    // A copy is the pin that outlives this process, so that it never shows another identity.
+    if (id == in.own_cluster || id != original->metadata.name || !in.membership->shows_pin(*original)) continue;
+    auto copy = local_copy<api::Cluster>(id, original->spec, in.ns, id);
+    for (const auto name : {names::kIdentityAnnotation, names::kIdentityMacAnnotation})
+      copy.metadata.annotations[std::string(name)] = *original->metadata.annotation(name);
     const auto present = in.local_clusters->find({in.ns, id});
-    // A copy keeps the identity that it was made with: it is the pin that outlives this process.
-    if (present == in.local_clusters->end() || present->second->spec != copy.spec) {
-      if (present != in.local_clusters->end()) {
-        for (const auto& [name, value] : present->second->metadata.annotations)
-          copy.metadata.annotations[name] = value;
-      }
-      plan.clusters.push_back(std::move(copy));
-    }
+    const bool same = present != in.local_clusters->end() && present->second->spec == copy.spec &&
+                      in.membership->shows_pin(*present->second);
+    if (!same) plan.clusters.push_back(std::move(copy));
   }
   const auto known = in.membership->clusters();
   for (const auto& [key, copy] : *in.local_clusters) {
@@ -100,20 +114,24 @@ async::Task<Result<void>> write_copies(kube::Client& local, CopyPlan plan) {
     }
   };
   for (auto& cluster : plan.clusters) {
+    if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
     const std::string name = cluster.metadata.name;
     const auto result = co_await local.apply(std::move(cluster), as_gateway());
     note(result, "cluster written", name);
   }
   for (auto& endpoint : plan.endpoints) {
+    if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
     const std::string name = endpoint.metadata.name;
     const auto result = co_await local.apply(std::move(endpoint), as_gateway());
     note(result, "endpoint written", name);
   }
   for (const auto& key : plan.stale_endpoints) {
+    if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
     const auto result = co_await local.remove<api::Endpoint>(key);
     note(result, "endpoint removed", key.name);
   }
   for (const auto& key : plan.stale_clusters) {
+    if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
     const auto result = co_await local.remove<api::Cluster>(key);
     note(result, "cluster removed", key.name);
   }

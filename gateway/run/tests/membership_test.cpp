@@ -25,6 +25,7 @@ class MembershipTest : public ::testing::Test {
     membership.read_endpoints(local_endpoints.store, now);
     membership.read_endpoints(endpoints.store, now);
     membership.note_absent({&endpoints.store}, now, 24h);
+    membership.renew_pins(clusters.store);
   }
 
   bool knows(const Remote& remote) const { return membership.peers().contains(remote.id); }
@@ -148,6 +149,81 @@ TEST_F(MembershipTest, APeerThatSaidGoodByeGoesWithItsEndpoint) {
   endpoints.fill({});
   read();
   EXPECT_FALSE(knows(b));
+}
+
+TEST_F(MembershipTest, ACopyThatStandsDoesNotKeepAPeerThatTheBrokerLost) {
+  clusters.fill({b.cluster()});
+  const auto endpoint = b.endpoint();
+  endpoints.fill({endpoint});
+  auto copy = endpoint;
+  copy.metadata.ns = kLocalNamespace;
+  local_endpoints.fill({copy});
+  read();
+  endpoints.fill({});
+  read(kNow + 1h);
+  read(kNow + 2h);
+  EXPECT_EQ(membership.peers().at(b.id).deleted, kNow + 1h);
+  read(kNow + 25h);
+  EXPECT_FALSE(knows(b));
+}
+
+TEST_F(MembershipTest, AClusterThatSaidGoodByeMayComeBackWithAnotherIdentity) {
+  Remote again("b", 2);
+  clusters.fill({b.cluster()});
+  b.leaving = true;
+  endpoints.fill({b.endpoint()});
+  read();
+  clusters.fill({});
+  endpoints.fill({});
+  read();
+  ASSERT_FALSE(knows(b));
+  clusters.fill({again.cluster()});
+  endpoints.fill({again.endpoint()});
+  read();
+  read();
+  ASSERT_TRUE(knows(again));
+  EXPECT_EQ(membership.peers().at(again.id).state.record.instance, again.ring.instance());
+  EXPECT_TRUE(membership.shows_pin(again.cluster()));
+  EXPECT_FALSE(membership.shows_pin(b.cluster()));
+}
+
+TEST_F(MembershipTest, AGoodByeThatWasReplacedUnseenLetsTheClusterComeBack) {
+  Remote again("b", 2);
+  clusters.fill({b.cluster()});
+  b.leaving = true;
+  endpoints.fill({b.endpoint()});
+  read();
+  clusters.fill({again.cluster()});
+  endpoints.fill({again.endpoint()});
+  for (int pass = 0; pass < 3; ++pass)
+    read();
+  ASSERT_TRUE(knows(again));
+  EXPECT_EQ(membership.peers().at(again.id).state.record.instance, again.ring.instance());
+}
+
+TEST_F(MembershipTest, AnotherIdentityIsCountedAndNotTakenWhileThePeerIsKnown) {
+  Remote impostor("b", 2);
+  clusters.fill({b.cluster()});
+  endpoints.fill({b.endpoint()});
+  read();
+  clusters.fill({impostor.cluster()});
+  endpoints.fill({impostor.endpoint()});
+  read();
+  read(kNow + 23h);
+  EXPECT_TRUE(membership.shows_pin(b.cluster()));
+  EXPECT_TRUE(knows(b));
+  EXPECT_THAT(metrics.render(), HasSubstr("fabric_identities_refused_total 1\n")) << "once for one identity";
+}
+
+TEST_F(MembershipTest, AnotherIdentityWithoutTheRightMacNeverReplacesAPin) {
+  Remote impostor("b", 2);
+  clusters.fill({b.cluster()});
+  read();
+  auto cluster = impostor.cluster();
+  cluster.metadata.annotations.find(api::names::kIdentityMacAnnotation)->second = std::string(43, 'A') + "=";
+  clusters.fill({cluster});
+  read();
+  EXPECT_TRUE(membership.shows_pin(b.cluster()));
 }
 
 }  // namespace

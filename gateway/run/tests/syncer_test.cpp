@@ -25,6 +25,7 @@ class SyncerTest : public ::testing::Test {
     membership.read_clusters(broker_clusters.store);
     membership.read_endpoints(broker_endpoints.store, kNow);
     membership.note_absent({&broker_endpoints.store}, kNow, 24h);
+    membership.renew_pins(broker_clusters.store);
   }
 
   CopyPlan plan() {
@@ -101,6 +102,56 @@ TEST_F(SyncerTest, CopiesNothingThatIsNotVerified) {
   broker_endpoints.fill({impostor.endpoint()});
   read();
   EXPECT_THAT(plan().endpoints, IsEmpty());
+}
+
+TEST_F(SyncerTest, NothingOfARefusedAnnouncementReachesACopy) {
+  const auto accepted = b.endpoint();
+  broker_endpoints.fill({accepted});
+  read();
+  Remote impostor("b", 2);
+  auto forged = impostor.endpoint();
+  forged.spec.cable_name = "forged";
+  forged.spec.private_ip = "203.0.113.66";
+  broker_endpoints.fill({forged});
+  read();
+  const auto copies = plan();
+  ASSERT_THAT(copies.endpoints, SizeIs(1));
+  EXPECT_EQ(copies.endpoints[0].spec, accepted.spec);
+}
+
+TEST_F(SyncerTest, ReadableFieldsThatDifferFromTheRecordAreNotCopied) {
+  auto endpoint = b.endpoint();
+  endpoint.spec.private_ip = "203.0.113.66";
+  endpoint.spec.health_check_ip = "203.0.113.67";
+  broker_endpoints.fill({endpoint});
+  read();
+  const auto copies = plan();
+  ASSERT_THAT(copies.endpoints, SizeIs(1));
+  EXPECT_EQ(copies.endpoints[0].spec.private_ip, "192.0.2.7");
+  EXPECT_EQ(copies.endpoints[0].spec.health_check_ip, "");
+}
+
+TEST_F(SyncerTest, AnEndpointThatIsNamedLikeOursDoesNotReplaceIt) {
+  Remote own("a", 4);
+  auto endpoint = own.endpoint(kLocalNamespace);
+  endpoint.metadata.name = "b-n1";
+  local_endpoints.fill({endpoint});
+  read();
+  EXPECT_THAT(plan().endpoints, IsEmpty());
+}
+
+TEST_F(SyncerTest, TheCopyOfAClusterFollowsAnIdentityThatWasTaken) {
+  b.leaving = true;
+  broker_endpoints.fill({b.endpoint()});
+  read();
+  carry_out(plan());
+  broker_endpoints.fill({});
+  Remote again("b", 2);
+  broker_clusters.fill({again.cluster()});
+  read();
+  const auto copies = plan();
+  ASSERT_THAT(copies.clusters, SizeIs(1));
+  EXPECT_TRUE(membership.shows_pin(copies.clusters[0]));
 }
 
 TEST_F(SyncerTest, ABrokerThatLostItsObjectsIsNoReasonToForget) {

@@ -13,6 +13,7 @@
 #include <fabric/gateway/options.hpp>
 #include <fabric/gateway/pinger.hpp>
 #include <fabric/gateway/policy_plan.hpp>
+#include <fabric/gateway/retry.hpp>
 #include <fabric/gateway/status.hpp>
 #include <fabric/kernel/kernel.hpp>
 #include <fabric/kube/client.hpp>
@@ -27,7 +28,7 @@ namespace fabric::gateway {
 /// What the agent runs on; everything outlives it.
 struct Environment {
   kube::Client& local;
-  kube::Client& broker;
+  kube::Client* broker = nullptr;  ///< Null without credentials: only clean-up is possible then.
   kernel::Kernel& kernel;
   crypto::Entropy& entropy;
   controller::Runtime runtime;
@@ -36,7 +37,7 @@ struct Environment {
 
 /// The gateway agent of one node: stores and kernel → SA, policy and status plans → kernel and records. Belongs to the
 /// io thread. Nothing is written to the kernel before the local stores have synced; an unreachable broker changes
-/// nothing; stopping removes nothing.
+/// nothing but a message; stopping removes nothing.
 class Agent {
  public:
   Agent(Options options, Credentials credentials, Environment environment);
@@ -51,25 +52,36 @@ class Agent {
   async::Task<Result<void>> run();
   async::Task<Result<void>> wait_synced();
   Result<void> open_ring();
+  /// One pass; the error is of the kernel or of what is known of this node. What concerns the API servers has a Retry.
   async::Task<Result<void>> reconcile();
+  async::Task<Result<void>> plan_with_kernel(TimePoint now);
   async::Task<Result<void>> plan_and_apply(netstate::State observed, Situation situation, TimePoint now);
   SaPlan plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed, TimePoint now);
   PolicyPlan plan_policies_now(const netstate::State& observed, const Situation& situation, const SaPlan& sas) const;
   async::Task<Result<void>> apply(const netstate::State& observed, netstate::State desired, SaMemory& memory);
-  async::Task<Result<void>> carry_out(SaPlan sas, Situation situation);
-  async::Task<Result<void>> copy_down(std::map<std::string, std::vector<net::Cidr>> carried);
-  async::Task<Result<void>> report(std::string failure);
-  async::Task<Result<void>> write_gateway(api::Gateway gateway);
+  async::Task<void> carry_out(SaPlan sas, Situation situation);
+  async::Task<void> publish(Publication publication, Situation situation);
+  async::Task<void> copy_down(std::map<std::string, std::vector<net::Cidr>> carried);
   Result<Situation> situation(const netstate::HostFacts& facts) const;
   std::map<crypto::GatewayId, PeerKeys> peer_keys(const LocalEnd& local) const;
   void read_members(TimePoint now);
-  void set_ping_targets();
-  void note_findings(const std::vector<Finding>& findings);
-  bool broker_lost_us() const;
+  void drop_generations(const SaPlan& sas);
+  std::optional<Publication> to_be_published(const SaPlan& sas, const Situation& situation) const;
+  std::shared_ptr<const api::Endpoint> at_broker() const;
+  Result<void> cannot_read(const Error& error);
+  bool sends() const;
+  void note(Retry& retry, const Result<void>& outcome);
   Duration pause(TimePoint now) const;
+
+  // agent_report.cpp
+  void set_ping_targets();
+  async::Task<void> report();
+  async::Task<Result<void>> write_gateway(api::Gateway gateway);
+  void note_findings(const std::vector<Finding>& findings);
 
   // agent_uninstall.cpp
   async::Task<Result<void>> uninstall();
+  async::Task<bool> own_objects_known();
   async::Task<Result<void>> say_good_bye();
   async::Task<Result<void>> clean_kernel();
 
@@ -84,7 +96,7 @@ class Agent {
   controller::Informer<api::Cluster> broker_clusters_;
   Membership membership_;
   std::unique_ptr<controller::LeaseElector> elector_;
-  std::unique_ptr<Pinger> pinger_;
+  std::unique_ptr<Pinger> pinger_;  ///< Null when health checks are off.
   std::unique_ptr<KeyRing> ring_;
   std::unique_ptr<Announcer> announcer_;
   SaTracker tracker_;
@@ -97,6 +109,13 @@ class Agent {
   std::set<Finding> findings_;
   std::optional<api::Gateway> written_;
   std::optional<TimePoint> latency_written_;
+  std::set<telemetry::Labels> shown_;  ///< Connections that have metrics.
+  std::string cannot_carry_;           ///< Why this gateway carries nothing; empty when it may.
+  Retry publishing_{"publishing at the broker"};
+  Retry local_endpoint_{"writing the local Endpoint"};
+  Retry copying_{"copying remote objects"};
+  Retry reporting_{"writing the Gateway object"};
+  async::SteadyTime published_at_{};
   unsigned failures_ = 0;
 };
 

@@ -35,8 +35,15 @@ class Announcer {
         broker_(broker),
         broker_namespace_(std::move(broker_namespace)) {}
 
-  /// Signs a new state record and writes. Success means that the broker has it.
+  /// Signs a new state record and writes it at the broker. Success means that the broker has it; the local Endpoint is
+  /// due from then on.
   async::Task<Result<void>> publish(Publication publication, Situation situation);
+
+  /// Whether the local Endpoint lags behind what the broker has.
+  bool local_due() const { return local_due_; }
+
+  /// Writes the local Endpoint as it was last written at the broker.
+  async::Task<Result<void>> write_local();
 
   const std::optional<Publication>& published() const { return published_; }
 
@@ -45,9 +52,6 @@ class Announcer {
 
   /// The Endpoint as last written at the broker; null before.
   const api::Endpoint* endpoint() const { return endpoint_ ? &*endpoint_ : nullptr; }
-
-  /// Somebody took or changed our Endpoint at the broker: the next plan publishes again.
-  void forget() { published_.reset(); }
 
  private:
   Result<api::Endpoint> build(const Publication& publication, const Situation& situation);
@@ -60,6 +64,7 @@ class Announcer {
   std::optional<Publication> published_;
   std::optional<Situation> situation_;
   std::optional<api::Endpoint> endpoint_;
+  bool local_due_ = false;
 };
 
 }  // namespace fabric::gateway

@@ -62,7 +62,7 @@ class KeyRing {
   std::uint64_t next_generation_;
   std::uint64_t next_counter_;
   std::map<crypto::Generation, Held> held_;
-  std::map<PairId, PairSas> derived_;
+  std::map<PairId, Result<PairSas>> derived_;  ///< Also what cannot be derived: records never change.
 };
 
 /// The highest generation in an Endpoint's own records, without any proof of origin: our own API server's word for what
