@@ -10,13 +10,11 @@
 #include <fabric/kernel/route_monitor.hpp>
 #include <fabric/kernel/xfrm.hpp>
 #include <fabric/kube/client.hpp>
+#include <fabric/program/program.hpp>
 #include <fabric/telemetry/log.hpp>
 
 #include <boost/asio/io_context.hpp>
-#include <fmt/format.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 namespace fabric::gateway {
@@ -26,13 +24,6 @@ namespace {
 constexpr Duration kShutdownGrace{5'000};
 /// An API server that does not answer holds up a pass no longer than this.
 constexpr Duration kRequestLimit{10'000};
-
-Result<kube::Config> api_server(const Options& options) {
-  if (!options.kubeconfig.empty()) return kube::load_kubeconfig(options.kubeconfig);
-  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
-  const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
-  return kube::load_in_cluster({.host = host == nullptr ? "" : host, .port = port == nullptr ? "" : port});
-}
 
 struct Drivers {
   std::vector<std::unique_ptr<kernel::Driver>> drivers;
@@ -72,7 +63,7 @@ Result<void> run(const Options& options) {
   if (!credentials && !options.uninstall) return std::unexpected(std::move(credentials).error());
   if (!credentials) log::warn("uninstalling without credentials", {{"error", credentials.error().message()}});
   const kube::ClientOptions client_options{.timeout = kRequestLimit, .field_manager = "fabric-gateway"};
-  FABRIC_TRY(auto config, api_server(options));
+  FABRIC_TRY(auto config, program::api_server(options.kubeconfig));
   FABRIC_TRY(const auto local, kube::connect(io.get_executor(), std::move(config), clock, metrics, client_options));
   kube::Connection broker;
   if (credentials) {
@@ -109,14 +100,6 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   const auto options = fabric::gateway::parse_options(argc, argv);
-  if (!options) {
-    const bool help = options.error().code == fabric::Errc::cancelled;
-    fmt::print(help ? stdout : stderr, "{}\n", options.error().message());
-    return help ? EXIT_SUCCESS : EXIT_FAILURE;
-  }
-  if (const auto done = fabric::gateway::run(*options); !done) {
-    fabric::log::error("fabric-gateway ends", {{"error", done.error().message()}});
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  const auto done = options ? fabric::gateway::run(*options) : fabric::Result<void>(std::unexpected(options.error()));
+  return fabric::program::finish("fabric-gateway", done);
 }

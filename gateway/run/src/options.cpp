@@ -1,4 +1,5 @@
 #include <fabric/gateway/options.hpp>
+#include <fabric/program/program.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -52,13 +53,7 @@ Result<Options> parse_options(int argc, const char* const* argv) {
   app.add_option("--log-level", o.log_level, "debug, info, warn or error")->capture_default_str();
   app.add_option("--kubeconfig", o.kubeconfig, "Instead of the in-cluster configuration");
   app.add_option("--uninstall", o.uninstall, "Remove everything, acknowledge with this token, and idle");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return fail(Errc::cancelled, "{}", app.help());
-  } catch (const CLI::ParseError& error) {
-    return fail(Errc::invalid, "{}; see --help", error.what());
-  }
+  FABRIC_CHECK(program::parse(app, argc, argv));
   o.health_check_interval = std::chrono::seconds(interval);
   o.rekey_interval = std::chrono::seconds(rekey);
   FABRIC_TRY(o.elastic_ips, elastic_ips(elastic));

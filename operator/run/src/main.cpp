@@ -9,25 +9,15 @@
 #include <fabric/kube/events.hpp>
 #include <fabric/operator/operator.hpp>
 #include <fabric/operator/options.hpp>
+#include <fabric/program/program.hpp>
 #include <fabric/telemetry/log.hpp>
 
 #include <boost/asio/io_context.hpp>
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <cstdlib>
 
 namespace fabric::operators {
 namespace {
 
 constexpr Duration kShutdownGrace{5'000};
-
-Result<kube::Config> api_server(const Options& options) {
-  if (!options.kubeconfig.empty()) return kube::load_kubeconfig(options.kubeconfig);
-  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
-  const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
-  return kube::load_in_cluster({.host = host == nullptr ? "" : host, .port = port == nullptr ? "" : port});
-}
 
 /// Metrics may be open to others than probes, so each has its port.
 http::Handlers only(http::Handlers handlers, bool metrics) {
@@ -65,7 +55,7 @@ Result<void> run(const Options& options) {
   telemetry::Registry metrics;
   telemetry::Health health;
   crypto::SystemEntropy entropy;
-  FABRIC_TRY(auto config, api_server(options));
+  FABRIC_TRY(auto config, program::api_server(options.kubeconfig));
   const kube::ClientOptions client_options{.timeout = Duration{30'000}, .field_manager = "fabric-operator"};
   FABRIC_TRY(auto connection, kube::connect(io.get_executor(), std::move(config), clock, metrics, client_options));
   const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
@@ -111,14 +101,6 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   const auto options = fabric::operators::parse_options(argc, argv);
-  if (!options) {
-    const bool help = options.error().code == fabric::Errc::cancelled;
-    fmt::print(help ? stdout : stderr, "{}\n", options.error().context);
-    return help ? EXIT_SUCCESS : EXIT_FAILURE;
-  }
-  if (const auto done = fabric::operators::run(*options); !done) {
-    fabric::log::error("fabric-operator ends", {{"error", done.error().message()}});
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  const auto done = options ? fabric::operators::run(*options) : fabric::Result<void>(std::unexpected(options.error()));
+  return fabric::program::finish("fabric-operator", done);
 }

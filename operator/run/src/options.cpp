@@ -1,4 +1,5 @@
 #include <fabric/operator/options.hpp>
+#include <fabric/program/program.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -23,13 +24,7 @@ Result<Options> parse_options(int argc, const char* const* argv) {
   app.add_option("--probe-port", options.probe_port, "Port of /healthz and /readyz")->capture_default_str();
   app.add_option("--log-level", options.log_level, "debug, info, warn or error")->capture_default_str();
   app.add_option("--kubeconfig", options.kubeconfig, "Instead of the in-cluster configuration");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return fail(Errc::cancelled, "{}", app.help());
-  } catch (const CLI::ParseError& error) {
-    return fail(Errc::invalid, "{}; see --help", error.what());
-  }
+  FABRIC_CHECK(program::parse(app, argc, argv));
   return options;
 }
 

@@ -10,14 +10,12 @@
 #include <fabric/kernel/route_monitor.hpp>
 #include <fabric/kernel/sysctl.hpp>
 #include <fabric/kube/client.hpp>
+#include <fabric/program/program.hpp>
 #include <fabric/routeagent/agent.hpp>
 #include <fabric/telemetry/log.hpp>
 
 #include <boost/asio/io_context.hpp>
-#include <fmt/format.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -62,13 +60,6 @@ Result<Drivers> open_drivers() {
   return result;
 }
 
-Result<kube::Config> api_server(const Options& options) {
-  if (!options.kubeconfig.empty()) return kube::load_kubeconfig(options.kubeconfig);
-  const char* host = std::getenv("KUBERNETES_SERVICE_HOST");
-  const char* port = std::getenv("KUBERNETES_SERVICE_PORT");
-  return kube::load_in_cluster({.host = host == nullptr ? "" : host, .port = port == nullptr ? "" : port});
-}
-
 async::Task<Result<void>> watch_kernel(kernel::RouteMonitor& monitor, Agent& agent) {
   while (co_await monitor.wait())
     agent.kernel_changed();
@@ -85,7 +76,7 @@ Result<void> run(const Options& options) {
   async::SystemClock clock(io.get_executor());
   telemetry::Registry metrics;
   telemetry::Health health;
-  FABRIC_TRY(auto config, api_server(options));
+  FABRIC_TRY(auto config, program::api_server(options.kubeconfig));
   FABRIC_TRY(auto connection, kube::connect(io.get_executor(), std::move(config), clock, metrics,
                                             {.field_manager = "fabric-routeagent"}));
   FABRIC_TRY(auto drivers, open_drivers());
@@ -109,14 +100,7 @@ Result<void> run(const Options& options) {
 
 int main(int argc, char** argv) {
   const auto options = fabric::routeagent::parse_options(argc, argv);
-  if (!options) {
-    const bool help = options.error().code == fabric::Errc::cancelled;
-    fmt::print(help ? stdout : stderr, "{}\n", options.error().message());
-    return help ? EXIT_SUCCESS : EXIT_FAILURE;
-  }
-  if (const auto done = fabric::routeagent::run(*options); !done) {
-    fabric::log::error("fabric-routeagent ends", {{"error", done.error().message()}});
-    return EXIT_FAILURE;
-  }
-  return EXIT_SUCCESS;
+  const auto done =
+      options ? fabric::routeagent::run(*options) : fabric::Result<void>(std::unexpected(options.error()));
+  return fabric::program::finish("fabric-routeagent", done);
 }

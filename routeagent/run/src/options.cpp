@@ -1,3 +1,4 @@
+#include <fabric/program/program.hpp>
 #include <fabric/routeagent/options.hpp>
 
 #include <CLI/CLI.hpp>
@@ -17,13 +18,7 @@ Result<Options> parse_options(int argc, const char* const* argv) {
   app.add_option("--log-level", options.log_level, "debug, info, warn or error")->capture_default_str();
   app.add_option("--kubeconfig", options.kubeconfig, "Instead of the in-cluster configuration");
   app.add_option("--uninstall", options.uninstall, "Remove everything, acknowledge with this token, and idle");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return fail(Errc::cancelled, "{}", app.help());
-  } catch (const CLI::ParseError& error) {
-    return fail(Errc::invalid, "{}; see --help", error.what());
-  }
+  FABRIC_CHECK(program::parse(app, argc, argv));
   return options;
 }
 
