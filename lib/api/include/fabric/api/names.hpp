@@ -103,17 +103,12 @@ inline constexpr std::string_view kUpdateTimestamp = "update-timestamp";        
 // Submariner: Gateway pods carry it for the load balancer mode.
 inline constexpr std::string_view kGatewayStatusLabel = "gateway.submariner.io/status";
 
-// Ports. 500 and 4500 are RFC 7296 and RFC 3948; 4800 and the metrics ports are Submariner's.
+// Ports. 500 and 4500 are RFC 7296 and RFC 3948; the metrics ports are Submariner's.
 inline constexpr std::uint16_t kIkePort = 500;
 inline constexpr std::uint16_t kNattPort = 4500;
-inline constexpr std::uint16_t kVxlanPort = 4800;
 inline constexpr std::uint16_t kGatewayMetricsPort = 32780;
 inline constexpr std::uint16_t kRouteAgentMetricsPort = 32782;
 inline constexpr std::uint16_t kOperatorMetricsPort = 8080;
 inline constexpr std::uint16_t kOperatorProbePort = 8081;
-
-// The VXLAN between nodes of one cluster.
-inline constexpr std::string_view kOverlayLink = "vx-fabric";
-inline constexpr std::uint32_t kOverlayVni = 100;  // Submariner.
 
 }  // namespace fabric::api::names
