@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "encoding.hpp"
 
 namespace fabric::crypto {
@@ -85,6 +87,42 @@ std::vector<PskId> PskSet::ids() const {
   for (const auto& [id, psk] : psks_)
     ids.push_back(id);
   return ids;
+}
+
+PskBundle PskBundle::duplicate() const {
+  PskBundle copy{.number = number, .psk = psk.duplicate(), .previous = std::nullopt};
+  if (previous) copy.previous = previous->duplicate();
+  return copy;
+}
+
+bool PskBundle::equals(const PskBundle& other) const {
+  if (number != other.number || previous.has_value() != other.previous.has_value()) return false;
+  return psk.equals(other.psk) && (!previous || previous->equals(*other.previous));
+}
+
+Result<std::uint32_t> parse_psk_number(std::string_view text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number == 0 || text.front() == '0') {
+    return fail(Errc::invalid, "the number of a PSK is 1 to 4294967295 in decimal digits");
+  }
+  return number;
+}
+
+Result<PskSet> make_psk_set(const PskBundle& bundle, std::string_view cluster_set) {
+  if (bundle.number == 0) return fail(Errc::invalid, "PSKs are numbered from 1, this one is 0");
+  if (bundle.previous && bundle.number == 1) return fail(Errc::invalid, "PSK 1 has no previous one");
+  if (bundle.previous && bundle.previous->equals(bundle.psk)) {
+    return fail(Errc::invalid, "PSK {} is the same as the previous one", bundle.number);
+  }
+  PskSet set;
+  FABRIC_TRY(Psk newest, Psk::make(bundle.number, bundle.psk, cluster_set));
+  FABRIC_CHECK(set.add(std::move(newest)));
+  if (bundle.previous) {
+    FABRIC_TRY(Psk previous, Psk::make(bundle.number - 1, *bundle.previous, cluster_set));
+    FABRIC_CHECK(set.add(std::move(previous)));
+  }
+  return set;
 }
 
 Digest identity_mac(const Psk& psk, std::string_view cluster_id, const Ed25519Public& identity) {

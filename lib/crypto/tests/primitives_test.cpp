@@ -228,5 +228,48 @@ TEST(JoinRequestMac, BindsClusterReplyKeyAndIdentity) {
   EXPECT_FALSE(check_identity_mac(set, "a", identity, mac));
 }
 
+PskBundle bundle_of(std::uint32_t number, std::optional<std::string> previous = {}) {
+  PskBundle bundle{.number = number, .psk = secret_of("psk1"), .previous = std::nullopt};
+  if (previous) bundle.previous = secret_of(*previous);
+  return bundle;
+}
+
+TEST(PskBundle, GivesTheNewestPskAndThePreviousOneUnderItsNumber) {
+  const auto both = make_psk_set(bundle_of(5, "psk2"));
+  ASSERT_TRUE(both);
+  const auto ids = both->ids();
+  ASSERT_EQ(ids.size(), 2U);
+  EXPECT_EQ(ids.front(), Psk::make(4, secret_of("psk2"))->id());
+  EXPECT_EQ(both->newest()->id(), Psk::make(5, secret_of("psk1"))->id());
+
+  const auto one = make_psk_set(bundle_of(1));
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->ids(), std::vector{Psk::make(1, secret_of("psk1"))->id()});
+}
+
+TEST(PskBundle, IsRefusedWhenItsPartsDoNotFit) {
+  EXPECT_FALSE(make_psk_set(bundle_of(0)));
+  EXPECT_FALSE(make_psk_set(bundle_of(1, "psk2"))) << "there is no PSK 0";
+  EXPECT_FALSE(make_psk_set(bundle_of(2, "psk1"))) << "twice the same bytes";
+  PskBundle brief = bundle_of(2, "psk2");
+  brief.previous = Secret(31);
+  EXPECT_FALSE(make_psk_set(brief));
+}
+
+TEST(PskBundle, IsEqualOnlyInAllParts) {
+  const PskBundle bundle = bundle_of(2, "psk2");
+  EXPECT_TRUE(bundle.equals(bundle.duplicate()));
+  EXPECT_FALSE(bundle.equals(bundle_of(3, "psk2")));
+  EXPECT_FALSE(bundle.equals(bundle_of(2)));
+  EXPECT_FALSE(bundle.equals(bundle_of(2, "psk1")));
+}
+
+TEST(PskNumber, IsReadFromDecimalTextOnly) {
+  EXPECT_EQ(parse_psk_number("1").value_or(0), 1U);
+  EXPECT_EQ(parse_psk_number("4294967295").value_or(0), 4294967295U);
+  for (const std::string_view text : {"", "0", "-1", "+1", "01", "1 ", "1\n", "4294967296", "one", "0x1"})
+    EXPECT_FALSE(parse_psk_number(text)) << text;
+}
+
 }  // namespace
 }  // namespace fabric::crypto

@@ -31,8 +31,10 @@ inline constexpr std::string_view kFabricNameLabel = "operator.tkestack.io/fabri
 inline constexpr std::string_view kFabricNamespaceLabel = "operator.tkestack.io/fabric-namespace";
 
 // Secrets.
-inline constexpr std::string_view kPskSecret = "submariner-ipsec-psk";         // Submariner; key below.
-inline constexpr std::string_view kPskKey = "psk";                             // Submariner; 48 random bytes.
+inline constexpr std::string_view kPskSecret = "submariner-ipsec-psk";         // Submariner; keys below.
+inline constexpr std::string_view kPskKey = "psk";                             // Submariner; newest, 48 random bytes.
+inline constexpr std::string_view kPskNumberKey = "number";                    // Of `psk`, decimal; absent means 1.
+inline constexpr std::string_view kPskPreviousKey = "previous";                // While the PSK before it is valid too.
 inline constexpr std::string_view kBrokerSecret = "submariner-broker-secret";  // Submariner; keys below.
 inline constexpr std::string_view kTokenKey = "token";                         // Token Secrets of Kubernetes.
 inline constexpr std::string_view kCaKey = "ca.crt";                           // Token Secrets of Kubernetes.
@@ -72,8 +74,6 @@ inline constexpr std::string_view kNodeUdpPort = "gateway.submariner.io/udp-port
 inline constexpr std::string_view kNodePublicIp = "gateway.submariner.io/public-ip";
 inline constexpr std::string_view kNodePreferredServer = "gateway.submariner.io/preferred-server";
 inline constexpr std::string_view kNodeNattDiscoveryPort = "gateway.submariner.io/natt-discovery-port";
-inline constexpr std::string_view kNodeTcpClampMss = "submariner.io/tcp-clamp-mss";
-inline constexpr std::string_view kGatewayTaint = "node-role.submariner.io/gateway";
 // Put on nodes that the operator labelled itself, so that an uninstall removes only its own labels.
 inline constexpr std::string_view kLabelledByUs = "fabric.tkestack.io/labelled-gateway";
 
@@ -103,8 +103,7 @@ inline constexpr std::string_view kUpdateTimestamp = "update-timestamp";        
 // Submariner: Gateway pods carry it for the load balancer mode.
 inline constexpr std::string_view kGatewayStatusLabel = "gateway.submariner.io/status";
 
-// Ports. 500 and 4500 are RFC 7296 and RFC 3948; the metrics ports are Submariner's.
-inline constexpr std::uint16_t kIkePort = 500;
+// Ports. 4500 is RFC 3948; the metrics ports are Submariner's.
 inline constexpr std::uint16_t kNattPort = 4500;
 inline constexpr std::uint16_t kGatewayMetricsPort = 32780;
 inline constexpr std::uint16_t kRouteAgentMetricsPort = 32782;

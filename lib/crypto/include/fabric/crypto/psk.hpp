@@ -5,6 +5,7 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 
 /// The pre-shared key of a cluster set and what is derived from it. The PSK itself is forgotten after derivation.
 namespace fabric::crypto {
@@ -62,6 +63,25 @@ class PskSet {
  private:
   std::map<PskId, Psk> psks_;
 };
+
+/// The PSKs of a cluster set as every holder stores them: keys `psk`, `number` and `previous` of the PSK Secret, of its
+/// mount in gateways, of broker-info and of the sealed bundle. Holds secrets, so it is move-only.
+struct PskBundle {
+  std::uint32_t number = 1;        ///< Of `psk`, counted from 1. Forms that do not name it mean 1.
+  Secret psk;                      ///< The newest.
+  std::optional<Secret> previous;  ///< The one with number-1, while both are valid.
+
+  PskBundle duplicate() const;
+  /// Constant time in the secrets.
+  bool equals(const PskBundle& other) const;
+};
+
+/// The decimal text of `number` ("1" to "4294967295", no sign, no leading zero). Errc::invalid otherwise.
+Result<std::uint32_t> parse_psk_number(std::string_view text);
+
+/// The one or two PSKs of the bundle, the newest with the highest number. Errc::invalid when a PSK is too short, the
+/// number is 0, there is a previous one to number 1, or both are the same bytes, which would rotate nothing.
+Result<PskSet> make_psk_set(const PskBundle& bundle, std::string_view cluster_set = kDefaultClusterSet);
 
 /// MAC that binds a cluster's Ed25519 identity to its id (Cluster annotation fabric.tkestack.io/identity-mac).
 Digest identity_mac(const Psk& psk, std::string_view cluster_id, const Ed25519Public& identity);
