@@ -105,6 +105,7 @@ inline constexpr std::string_view kGatewayStatusLabel = "gateway.submariner.io/s
 
 // Ports. 4500 is RFC 3948; the metrics ports are Submariner's.
 inline constexpr std::uint16_t kNattPort = 4500;
+inline constexpr std::uint16_t kRecordsPort = 4801;  // Announcements between gateways, through the tunnel.
 inline constexpr std::uint16_t kGatewayMetricsPort = 32780;
 inline constexpr std::uint16_t kRouteAgentMetricsPort = 32782;
 inline constexpr std::uint16_t kOperatorMetricsPort = 8080;
