@@ -7,5 +7,6 @@ from .errors import LabError
 from .lab import Lab
 from .node import Node
 from .spec import ClusterSpec, LabSpec, standard
+from .turns import Turn
 
-__all__ = ["Capture", "Cluster", "ClusterSpec", "Lab", "LabError", "LabSpec", "Node", "Result", "Summary", "standard", "wait_for"]
+__all__ = ["Capture", "Cluster", "ClusterSpec", "Lab", "LabError", "LabSpec", "Node", "Result", "Summary", "Turn", "standard", "wait_for"]

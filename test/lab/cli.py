@@ -67,7 +67,7 @@ def _kubectl(options: argparse.Namespace) -> int:
 
 
 def _guest(options: argparse.Namespace) -> int:
-    guest.require()
+    guest.require(options.qemu)
     streams = {"stdout": sys.stdout, "stderr": sys.stderr}
 
     def show(name: str, text: str) -> None:
@@ -77,7 +77,8 @@ def _guest(options: argparse.Namespace) -> int:
     command = _after_dashes(options.command)
     if not command:
         raise LabError("no command for the guest", "hack/lab guest -- CMD ...")
-    return guest.run(command[0] if len(command) == 1 else command, timeout=options.timeout, memory=options.memory, on_output=show).rc
+    return guest.run(command[0] if len(command) == 1 else command, timeout=options.timeout, memory=options.memory,
+                     in_qemu=options.qemu, on_output=show).rc
 
 
 def sentence(file: Path) -> str:
@@ -150,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     alone = command("guest", _guest, "run a command in a fresh kernel with ESP (no Kubernetes)")
     alone.add_argument("--timeout", type=float, default=600)
     alone.add_argument("--memory", default="1G")
+    alone.add_argument("--qemu", action="store_true", help="Debian's kernel in QEMU, with nftables, instead of User Mode Linux")
     alone.add_argument("command", nargs=argparse.REMAINDER)
     return parser
 

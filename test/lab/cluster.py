@@ -75,3 +75,13 @@ class Cluster:
 
     def start_control_plane(self) -> None:
         self.control.start()
+
+    def snapshot(self, name: str = "snapshot") -> Path:
+        """The objects as they are now, for `restore`."""
+        return self.control.snapshot(name)
+
+    def restore(self, snapshot: Path) -> None:
+        """Stops the control plane if it runs, and starts it with the objects of an earlier day."""
+        self.control.stop(grace=1.0)
+        self.control.restore(snapshot)
+        self.control.start()

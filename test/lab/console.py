@@ -66,8 +66,12 @@ class Running:
             raise LabError(f"the guest went away during: {self.command}")
         return Result(self._rc, self.stdout, b"".join(self._err).decode(errors="replace"), self.command)
 
-    def signal_end(self) -> None:
-        """Ends stdin, for commands that stop at its end."""
+    def write(self, text: str) -> None:
+        """To the stdin of a conversation."""
+        send_frame(self._connection, b"i", text.encode())
+
+    def end_input(self) -> None:
+        """Ends the stdin of a conversation, for commands that stop at its end."""
         send_frame(self._connection, b"i", b"")
 
     def stop(self) -> str:
@@ -106,15 +110,16 @@ class Console:
         connection.sendall(json.dumps(request).encode() + b"\n")
         return connection
 
-    def start(self, argv: Argv, stdin: str | None = None, env: dict[str, str] | None = None, cwd: str = "/") -> Running:
-        """Starts a command; a string is a bash script. stdin: text, or None for an empty one."""
+    def start(self, argv: Argv, stdin: str | None = None, env: dict[str, str] | None = None, cwd: str = "/", conversation: bool = False) -> Running:
+        """Starts a command; a string is a bash script. stdin: text, or None for an empty one; a conversation stays open after it."""
         shown = f"on {self.name}: {argv if isinstance(argv, str) else shlex.join(argv)}"
         connection = self._connect({"argv": words(argv), "env": env or {}, "cwd": cwd}, timeout=5)
         running = Running(connection, shown)
         try:
             if stdin:
                 send_frame(connection, b"i", stdin.encode())
-            send_frame(connection, b"i", b"")
+            if not conversation:
+                send_frame(connection, b"i", b"")
         except OSError:
             pass  # it ended before it read its input
         return running

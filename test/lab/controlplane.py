@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 from .command import wait_for
@@ -60,6 +62,26 @@ class ControlPlane:
         if self.processes.pid(f"{self.spec.name}.etcd"):
             raise LabError(f"etcd of cluster {self.spec.name} runs", "stop the control plane first")
         shutil.rmtree(self.folder / "etcd", ignore_errors=True)
+
+    def snapshot(self, name: str) -> Path:
+        """A copy of the data of the running etcd at one instant, as a snapshot of its disk would be; for `restore`."""
+        copy = self.folder / "snapshots" / name
+        shutil.rmtree(copy, ignore_errors=True)
+        etcd = self.processes.pid(f"{self.spec.name}.etcd")
+        if etcd:
+            os.kill(etcd, signal.SIGSTOP)
+        try:
+            shutil.copytree(self.folder / "etcd", copy)
+        finally:
+            if etcd:
+                os.kill(etcd, signal.SIGCONT)
+        return copy
+
+    def restore(self, copy: Path) -> None:
+        """Puts an earlier `snapshot` in the place of a stopped control plane's data. What was written since has never been, and
+        versions are given out a second time: the harshest way of restoring, without etcdutl's --bump-revision."""
+        self.forget()
+        shutil.copytree(copy, self.folder / "etcd")
 
     def log(self, program: str) -> Path:
         return self.folder / "log" / f"{program}.log"

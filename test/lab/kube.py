@@ -26,13 +26,18 @@ class ApiError(LabError):
 
 
 class Kube:
-    """Talks to one API server as its administrator (or whoever `kubeconfig` says)."""
+    """Talks to one API server as its administrator (or whoever `kubeconfig` says), or by the raw API as the owner of a token."""
 
-    def __init__(self, namespace: Namespace, kubeconfig: Path, tools: Path) -> None:
+    def __init__(self, namespace: Namespace, kubeconfig: Path, tools: Path, token: str = "") -> None:
         self.namespace = namespace
         self.kubeconfig = kubeconfig
         self.tools = tools
+        self._token = token
         self._local = threading.local()
+
+    def as_owner_of(self, token: str) -> Kube:
+        """The same API server seen by somebody else; kubectl and helm stay the administrator's."""
+        return Kube(self.namespace, self.kubeconfig, self.tools, token)
 
     # --- raw API ---
 
@@ -42,7 +47,7 @@ class Kube:
             cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
             context = ssl.create_default_context(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
             stem = self.kubeconfig.with_suffix("")
-            context.load_cert_chain(f"{stem}.crt", f"{stem}.key") if "client-certificate-data" in user else None
+            context.load_cert_chain(f"{stem}.crt", f"{stem}.key") if "client-certificate-data" in user and not self._token else None
             host, port = cluster["server"].removeprefix("https://").rsplit(":", 1)
             connection = http.client.HTTPSConnection(host, int(port), context=context, timeout=30)
             with self.namespace.entered():
@@ -68,7 +73,8 @@ class Kube:
     def _request(self, method: str, path: str, body: Any, content_type: str) -> tuple[http.client.HTTPResponse, str]:
         try:
             connection = self._connection()
-            connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": content_type, "Accept": "application/json"})
+            headers = {"Content-Type": content_type, "Accept": "application/json", **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             return answer, answer.read().decode()
         except (OSError, http.client.HTTPException) as error:

@@ -14,6 +14,7 @@ from .processes import Processes
 from .spec import ClusterSpec, NodeSpec
 
 CONSOLE_BRIDGE = "br-console"
+TAP_QUEUE = 10000  # packets; memory is taken for those that wait
 
 
 class Node:
@@ -49,8 +50,9 @@ class Node:
 
     def attach(self) -> None:
         """Makes the taps: one on the cluster's bridge, one for the console."""
+        # The queue of a tap holds what a guest without a processor has not read yet; 500 packets would be lost after half a second.
         self.namespace.ip(*(line for tap, bridge in ((self.tap, self.cluster.bridge), (self._console_tap, CONSOLE_BRIDGE))
-                            for line in (f"tuntap add {tap} mode tap", f"link set {tap} master {bridge} up")))
+                            for line in (f"tuntap add {tap} mode tap", f"link set {tap} txqueuelen {TAP_QUEUE} master {bridge} up")))
 
     @property
     def _console_tap(self) -> str:
@@ -99,9 +101,9 @@ class Node:
         """Runs a command on the node to its end (a string is a bash script)."""
         return self.console.run(argv, stdin=stdin, timeout=timeout, check=check)
 
-    def start(self, argv: Argv) -> Running:
-        """Starts a command that goes on; end it with .stop()."""
-        return self.console.start(argv)
+    def start(self, argv: Argv, conversation: bool = False) -> Running:
+        """Starts a command that goes on; end it with .stop(). In a conversation it is written to (Running.write) and ends with its stdin."""
+        return self.console.start(argv, conversation=conversation)
 
     def load_image(self, archive: Path) -> None:
         """Imports an OCI archive of the host into the node's containerd."""

@@ -67,6 +67,8 @@ def _kubelet(cluster: ClusterSpec) -> dict:
                                "x509": {"clientCAFile": f"/run/lab/clusters/{cluster.name}/pki/ca.crt"}},
             "authorization": {"mode": "Webhook"}, "clusterDomain": "cluster.local", "clusterDNS": [cluster.dns_ip],
             "resolvConf": "/etc/resolv.conf", "evictionHard": {"memory.available": "10Mi"},
+            # A container that a scenario kills again and again starts again at once, and a changed Secret reaches its pods within seconds.
+            "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"}, "syncFrequency": "10s",
             "nodeStatusUpdateFrequency": "5s", "registerWithTaints": [], "maxPods": 60}
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from lab import Lab, LabError, LabSpec, standard
+from lab import Lab, LabError, LabSpec, Turn, paths, standard, turns
 
 _current: Lab | None = None  # the lab this run has brought up; the next scenario may use it
+_turn: Turn | None = None  # the name of the lab that this run uses, so that no other run does
 
 
 def _say(line: str) -> None:
@@ -37,17 +38,37 @@ def _own(name: str, spec: LabSpec) -> Lab:
     return _current
 
 
+def _name_for(spec: LabSpec) -> str:
+    """The first name that no other run uses and whose lab, if it is up, has the shape wanted."""
+    global _turn
+    if _turn and _current:
+        return _turn.name
+    if _turn:
+        _turn.give_back()
+    for name in turns.names(os.environ.get("FABRIC_LAB_NAME", "default")):
+        _turn = Turn.take(name, paths.state_root())
+        if _turn and (not Lab.exists(name) or Lab.open(name).spec == spec):
+            return name
+        if _turn:
+            _turn.give_back()
+    _turn = None
+    raise LabError("every lab that this run might use is in use, or up with another shape than this scenario needs", "hack/lab --name NAME down, or another --name")
+
+
 @pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest) -> Lab:
-    """The lab the scenario asks for: the one that is up if its shape fits, else one brought up now."""
-    name = os.environ.get("FABRIC_LAB_NAME", "default")
+    """The lab the scenario asks for: the one that is up if its shape fits and nobody uses it, else one brought up now."""
     spec = getattr(request.module, "LAB", None) or standard()
+    name = _name_for(spec)
     if _current is None and Lab.exists(name):
-        there = Lab.open(name)
-        if there.spec != spec:
-            pytest.fail(f"lab {name} is up with another shape than this scenario needs; take it down (hack/lab --name {name} down) or use another --name", pytrace=False)
-        return there
+        return Lab.open(name)
     return _own(name, spec)
+
+
+@pytest.fixture(scope="session")
+def lab_stays() -> Callable[[Lab], bool]:
+    """Whether a lab outlives this run, so that what was installed in it has to be removed."""
+    return lambda lab: Lab.exists(lab.name) and (lab is not _current or bool(os.environ.get("FABRIC_LAB_KEEP")))
 
 
 @pytest.hookimpl(hookwrapper=True)

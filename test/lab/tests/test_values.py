@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import LabError, LabSpec, standard, wait_for
-from lab import capture, oci
+from lab import LabError, LabSpec, Turn, standard, wait_for
+from lab import capture, oci, turns
 from lab.errors import Hopeless
 from lab.nodefiles import network_batch
 from lab.spec import ClusterSpec
@@ -127,3 +127,13 @@ def test_an_archive_is_an_oci_layout_and_the_same_each_time(tmp_path: Path) -> N
         layer = tar.extractfile("blobs/sha256/" + manifest["layers"][0]["digest"].removeprefix("sha256:")).read()
     with tarfile.open(fileobj=io.BytesIO(layer)) as tar:
         assert tar.getnames() == ["file"]
+
+
+def test_a_name_has_one_user_at_a_time(tmp_path: Path) -> None:
+    first = Turn.take("x", tmp_path)
+    assert first and Turn.take("x", tmp_path) is None
+    second = Turn.take("x-2", tmp_path)
+    assert second and second.name == "x-2"
+    first.give_back()
+    assert Turn.take("x", tmp_path)
+    assert len(set(turns.names("x"))) > 1 and turns.names("x")[0] == "x"
