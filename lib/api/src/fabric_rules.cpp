@@ -115,6 +115,7 @@ void check_broker(const BrokerConfig& config, Findings& findings) {
     findings.error("spec.brokerConfig.publicAPIServerURL", url, "is no https URL of an API server",
                    "write it like https://203.0.113.7:6443, without user name");
   }
+  findings.number("spec.brokerConfig.pskNumber", config.psk_number, 1, limits::kMaxPskNumber);
   check_globalnet(config, findings);
   check_domains(config.default_custom_domains, "spec.brokerConfig.defaultCustomDomains", findings);
 }
@@ -143,7 +144,24 @@ void check_cable_driver(const JoinConfig& config, Findings& findings) {
   }
 }
 
+void check_cipher_suites(const std::vector<std::string>& suites, Findings& findings) {
+  for (std::size_t i = 0; i < suites.size(); ++i) {
+    const std::string path = fmt::format("spec.joinConfig.cipherSuites[{}]", i);
+    if (std::ranges::find(limits::kCipherSuites, suites[i]) == limits::kCipherSuites.end()) {
+      findings.error(path, suites[i], "is no known cipher suite",
+                     fmt::format("use {}, most wanted first", fmt::join(limits::kCipherSuites, " or ")));
+    } else if (std::find(suites.begin(), suites.begin() + static_cast<std::ptrdiff_t>(i), suites[i]) !=
+               suites.begin() + static_cast<std::ptrdiff_t>(i)) {
+      findings.error(path, suites[i], "is named twice", "name each cipher suite once");
+    }
+  }
+}
+
 void check_rekey(const JoinConfig& config, Findings& findings) {
+  findings.number("spec.joinConfig.rekeyPackets", config.rekey_packets, limits::kMinRekeyPackets,
+                  limits::kMaxRekeyPackets);
+  findings.number("spec.joinConfig.rekeyBytes", config.rekey_bytes, limits::kMinRekeyBytes, limits::kMaxRekeyBytes);
+  check_cipher_suites(config.cipher_suites, findings);
   if (!config.rekey_interval) return;
   const auto interval = json::parse_duration(*config.rekey_interval);
   if (!interval || *interval < limits::kMinRekey || *interval > limits::kMaxRekey) {

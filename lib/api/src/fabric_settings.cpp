@@ -26,6 +26,12 @@ T checked(Result<T> result) {
   return *std::move(result);
 }
 
+// For numbers that validate() has accepted.
+template <class T>
+std::optional<T> narrowed(const std::optional<std::int64_t>& number) {
+  return number ? std::optional<T>(static_cast<T>(*number)) : std::nullopt;
+}
+
 std::vector<net::Cidr> cidrs(const std::optional<std::string>& list) {
   return checked(net::parse_cidr_list(list.value_or("")));
 }
@@ -66,6 +72,7 @@ Result<BrokerSettings> effective(const BrokerConfig& config) {
           net::Cidr::parse(not_empty(config.globalnet_cidr_range).value_or(std::string(limits::kGlobalnetRange)))),
       .globalnet_cluster_size = std::bit_ceil(static_cast<std::uint64_t>(size)),
       .custom_domains = config.default_custom_domains,
+      .psk_number = narrowed<std::uint32_t>(config.psk_number),
   };
 }
 
@@ -93,6 +100,9 @@ Result<JoinSettings> effective(const JoinConfig& config) {
       .cable_driver = cable_driver(config),
       .health_check = health_check(config),
       .rekey_interval = rekey_interval(config),
+      .rekey_packets = narrowed<std::uint64_t>(config.rekey_packets),
+      .rekey_bytes = narrowed<std::uint64_t>(config.rekey_bytes),
+      .cipher_suites = config.cipher_suites,
       .node_elastic_ips = {},
   };
   for (const auto& item : config.image_override_arr) {

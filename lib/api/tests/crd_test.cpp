@@ -123,6 +123,8 @@ TEST(Crd, NamesTheEnumsOfTheSchema) {
   };
   expect_enum({"properties", "spec", "properties", "action", "enum"}, json::EnumNames<Action>::names);
   expect_enum({"properties", "status", "properties", "phase", "enum"}, json::EnumNames<FabricPhase>::names);
+  expect_enum({"properties", "status", "properties", "pskRotation", "properties", "phase", "enum"},
+              json::EnumNames<PskPhase>::names);
 }
 
 TEST(Crd, HasTheBoundsThatValidateHas) {
@@ -134,8 +136,8 @@ TEST(Crd, HasTheBoundsThatValidateHas) {
         read_spec(fmt::format(R"({{"spec":{{"joinConfig":{{"clusterID":"a","{}":{}}}}}}})", field, value));
     return !has_errors(validate(fabric));
   };
-  for (const std::string_view field :
-       {"nattPort", "ikePort", "healthCheckInterval", "healthCheckMaxPacketLossCount", "globalnetClusterSize"}) {
+  for (const std::string_view field : {"nattPort", "ikePort", "healthCheckInterval", "healthCheckMaxPacketLossCount",
+                                       "globalnetClusterSize", "rekeyPackets", "rekeyBytes"}) {
     const json::Value* member = schema->at({"properties", "spec", "properties", "joinConfig", "properties", field});
     ASSERT_NE(member, nullptr) << field;
     const auto minimum = json::get<std::int64_t>(*member, {"minimum"});

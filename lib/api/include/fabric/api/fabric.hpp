@@ -29,6 +29,7 @@ struct BrokerConfig {
   std::optional<std::string> globalnet_cidr_range;
   std::optional<std::int64_t> default_globalnet_cluster_size;
   std::vector<std::string> default_custom_domains;
+  std::optional<std::int64_t> psk_number;  ///< Of the PSK that shall be current; absent: whichever is.
   bool operator==(const BrokerConfig&) const = default;
 };
 
@@ -66,7 +67,10 @@ struct JoinConfig {
   std::optional<std::int64_t> health_check_interval;  ///< Seconds.
   std::optional<std::int64_t> health_check_max_packet_loss_count;
   std::optional<std::string> rekey_interval;  ///< Go duration.
-  StringMap node_elastic_ips;                 ///< Node name -> public IP address of that node.
+  std::optional<std::int64_t> rekey_packets;
+  std::optional<std::int64_t> rekey_bytes;
+  std::vector<std::string> cipher_suites;  ///< Most wanted first; empty: all.
+  StringMap node_elastic_ips;              ///< Node name -> public IP address of that node.
   bool operator==(const JoinConfig&) const = default;
 };
 
@@ -125,6 +129,22 @@ struct ConnectionSummary {
   bool operator==(const ConnectionSummary&) const = default;
 };
 
+enum class PskPhase : std::uint8_t {
+  done,      ///< One PSK is valid.
+  rotating,  ///< The newest and the one before it are.
+};
+
+/// At the broker: how far the PSK that spec.brokerConfig.pskNumber asks for has got.
+struct PskRotationStatus {
+  std::int64_t number = 1;  ///< Of the newest PSK.
+  PskPhase phase = PskPhase::done;
+  std::optional<TimePoint> started_at;   ///< While rotating: when the newest PSK was drawn.
+  std::int64_t members_ready = 0;        ///< Clusters that would stay connected without the previous PSK.
+  std::int64_t members_total = 0;        ///< All that have joined.
+  std::vector<std::string> waiting_for;  ///< Cluster ids. Those without a live gateway are not waited for.
+  bool operator==(const PskRotationStatus&) const = default;
+};
+
 struct FabricStatus {
   std::optional<FabricPhase> phase;
   std::int64_t observed_generation = 0;
@@ -135,7 +155,8 @@ struct FabricStatus {
   std::vector<SourcedCidr> service_cidrs;
   std::string network_plugin;
   std::string broker_url;
-  std::vector<std::string> psk_ids;          ///< Public identifiers of the PSKs in use, never key material.
+  std::vector<std::string> psk_ids;  ///< Public identifiers of the PSKs in use, never key material.
+  std::optional<PskRotationStatus> psk_rotation;
   std::vector<std::string> joined_clusters;  ///< At the broker: ids of the members.
   std::vector<GatewaySummary> gateways;
   std::vector<ConnectionSummary> connections;
@@ -172,6 +193,13 @@ struct EnumNames<api::FabricPhase> {
 };
 
 template <>
+struct EnumNames<api::PskPhase> {
+  static constexpr auto names = std::to_array<std::pair<api::PskPhase, std::string_view>>(
+      {{api::PskPhase::done, "Done"}, {api::PskPhase::rotating, "Rotating"}});
+  static constexpr auto fallback = api::PskPhase::rotating;
+};
+
+template <>
 struct Codec<api::SecretReference> {
   static Result<api::SecretReference> read(const Value& value, const Path& path);
   static Value write(const api::SecretReference& reference);
@@ -187,7 +215,8 @@ struct Schema<api::BrokerConfig> {
                       optional("globalnetEnable", &T::globalnet_enable),
                       optional("globalnetCIDRRange", &T::globalnet_cidr_range),
                       optional("defaultGlobalnetClusterSize", &T::default_globalnet_cluster_size),
-                      optional("defaultCustomDomains", &T::default_custom_domains)};
+                      optional("defaultCustomDomains", &T::default_custom_domains),
+                      optional("pskNumber", &T::psk_number)};
   }
 };
 
@@ -229,6 +258,9 @@ struct Schema<api::JoinConfig> {
                       optional("healthCheckInterval", &T::health_check_interval),
                       optional("healthCheckMaxPacketLossCount", &T::health_check_max_packet_loss_count),
                       optional("rekeyInterval", &T::rekey_interval),
+                      optional("rekeyPackets", &T::rekey_packets),
+                      optional("rekeyBytes", &T::rekey_bytes),
+                      optional("cipherSuites", &T::cipher_suites),
                       optional("nodeElasticIPs", &T::node_elastic_ips)};
   }
 };
@@ -291,6 +323,19 @@ struct Schema<api::ConnectionSummary> {
 };
 
 template <>
+struct Schema<api::PskRotationStatus> {
+  static auto fields() {
+    using T = api::PskRotationStatus;
+    return std::tuple{always("number", &T::number),
+                      always("phase", &T::phase),
+                      optional("startedAt", &T::started_at),
+                      always("membersReady", &T::members_ready),
+                      always("membersTotal", &T::members_total),
+                      optional("waitingFor", &T::waiting_for)};
+  }
+};
+
+template <>
 struct Schema<api::FabricStatus> {
   static auto fields() {
     using T = api::FabricStatus;
@@ -304,6 +349,7 @@ struct Schema<api::FabricStatus> {
                       optional("networkPlugin", &T::network_plugin),
                       optional("brokerURL", &T::broker_url),
                       optional("pskIDs", &T::psk_ids),
+                      optional("pskRotation", &T::psk_rotation),
                       optional("joinedClusters", &T::joined_clusters),
                       optional("gateways", &T::gateways),
                       optional("connections", &T::connections),

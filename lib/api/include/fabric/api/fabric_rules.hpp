@@ -39,6 +39,7 @@ struct BrokerSettings {
   net::Cidr globalnet_range;                 ///< 242.0.0.0/8 by default.
   std::uint64_t globalnet_cluster_size = 0;  ///< A power of two; 65336 (an old typing error) becomes 65536.
   std::vector<std::string> custom_domains;
+  std::optional<std::uint32_t> psk_number;  ///< Absent: whichever is current.
 };
 
 struct HealthCheckSettings {
@@ -67,6 +68,9 @@ struct JoinSettings {
   std::string cable_driver;  ///< "xfrm" when absent, empty or "libreswan".
   HealthCheckSettings health_check;
   std::chrono::seconds rekey_interval{3600};
+  std::optional<std::uint64_t> rekey_packets;  ///< Absent: the gateway's own default.
+  std::optional<std::uint64_t> rekey_bytes;    ///< Absent: no limit.
+  std::vector<std::string> cipher_suites;      ///< Most wanted first; empty: the gateway's own order.
   std::map<NodeName, net::IpAddress> node_elastic_ips;
 };
 
