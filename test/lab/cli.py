@@ -78,7 +78,7 @@ def _guest(options: argparse.Namespace) -> int:
     if not command:
         raise LabError("no command for the guest", "hack/lab guest -- CMD ...")
     return guest.run(command[0] if len(command) == 1 else command, timeout=options.timeout, memory=options.memory,
-                     in_qemu=options.qemu, on_output=show).rc
+                     in_qemu=options.qemu, cpus=options.cpus, on_output=show).rc
 
 
 def sentence(file: Path) -> str:
@@ -152,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     alone.add_argument("--timeout", type=float, default=600)
     alone.add_argument("--memory", default="1G")
     alone.add_argument("--qemu", action="store_true", help="Debian's kernel in QEMU, with nftables, instead of User Mode Linux")
+    alone.add_argument("--cpus", type=int, default=1, help="processors of a guest in QEMU (default 1)")
     alone.add_argument("command", nargs=argparse.REMAINDER)
     return parser
 

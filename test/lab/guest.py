@@ -21,7 +21,7 @@ from .processes import end, with_argument
 
 
 def run(argv: Argv, *, timeout: float = 300, cwd: str | None = None, env: Mapping[str, str] | None = None, memory: str = "1G",
-        in_qemu: bool = False, on_output: Callable[[str, str], None] | None = None) -> Result:
+        in_qemu: bool = False, cpus: int = 1, on_output: Callable[[str, str], None] | None = None) -> Result:
     """Runs a command as root of a fresh guest and returns its outputs and exit code.
 
     The guest sees the host's files (and may write: it writes to memory of its own). It starts in `cwd` (default: here).
@@ -29,7 +29,8 @@ def run(argv: Argv, *, timeout: float = 300, cwd: str | None = None, env: Mappin
     ("stdout" or "stderr", text) while the command runs. LabError after `timeout` seconds or if the guest dies.
 
     The address space of a process in User Mode Linux is 512 GB: programs built with AddressSanitizer or ThreadSanitizer refuse to
-    start there; UndefinedBehaviorSanitizer and valgrind work. With `in_qemu` all of them do, several times slower without KVM.
+    start there; UndefinedBehaviorSanitizer and valgrind work. With `in_qemu` all of them do, several times slower without KVM,
+    and `cpus` may be more than one (which costs more than it gives when emulated).
     """
     shown = argv if isinstance(argv, str) else shlex.join(argv)
     with tempfile.TemporaryDirectory(prefix="fabric-guest-", dir="/dev/shm") as name:
@@ -42,7 +43,7 @@ def run(argv: Argv, *, timeout: float = 300, cwd: str | None = None, env: Mappin
         umid = folder.name
         arguments = {"main": str(paths.INSIDE / "run.sh")}
         if in_qemu:
-            line = qemu.command_line(folder, memory, {**arguments, "boot": str(paths.INSIDE / "qemu.sh")})
+            line = qemu.command_line(folder, memory, cpus, {**arguments, "boot": str(paths.INSIDE / "qemu.sh")})
         else:
             line = uml.command_line(umid, folder, memory, {**arguments, "state": str(folder), "out": str(out)})
         with open(folder / "console.log", "wb") as console:

@@ -21,7 +21,7 @@ _PROBE_SECONDS = 5
 
 
 def kernel() -> Path:
-    """The folder of Debian's kernel (vmlinuz, lib/modules/RELEASE); downloads it if it is not in the cache."""
+    """The folder of Debian's kernel (vmlinux, lib/modules/RELEASE); downloads it if it is not in the cache."""
     found = run([str(paths.CHECKOUT / "hack/setup"), "--kernel"], timeout=600, check=False)
     if not found.ok:
         raise LabError(f"no kernel for QEMU: {found.stderr.strip()}", "hack/setup")
@@ -46,16 +46,16 @@ def accelerated() -> bool:
         return False
 
 
-def command_line(folder: Path, memory: str, arguments: Mapping[str, str]) -> list[str]:
+def command_line(folder: Path, memory: str, cpus: int, arguments: Mapping[str, str]) -> list[str]:
     """The emulator's command line for a guest whose state is in `folder`, with an initramfs written there."""
     base = kernel()
     release = next((base / "lib/modules").iterdir()).name
     (folder / "initramfs").write_bytes(_initramfs(base / "lib/modules" / release))
     processor = ["-accel", "kvm", "-cpu", "host"] if accelerated() else ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"]
-    append = ["console=ttyS0", "quiet", "loglevel=3", "panic=-1", "mitigations=off", "tsc=reliable",
+    append = ["console=ttyS0", "quiet", "loglevel=3", "panic=-1", "mitigations=off",
               *(f"lab.{key}={value}" for key, value in {**arguments, "modules": str(base / "lib/modules" / release)}.items()), "lab.end=1"]
-    return [EMULATOR, *processor, "-smp", "2", "-m", memory, "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
-            "-kernel", str(base / "vmlinuz"), "-initrd", str(folder / "initramfs"), "-append", " ".join(append),
+    return [EMULATOR, *processor, "-smp", str(cpus), "-m", memory, "-nodefaults",
+            "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", str(base / "vmlinux"), "-initrd", str(folder / "initramfs"), "-append", " ".join(append),
             "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
             "-virtfs", f"local,path={folder},mount_tag=lab,security_model=none"]
 
