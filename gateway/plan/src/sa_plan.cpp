@@ -158,8 +158,15 @@ class Run {
       const auto& [key, origin] = entry;
       const auto* seen = observed(key);
       return seen != nullptr && origin.side == Side::inbound && origin.pair.peer == id &&
-             seen->idle < in_.limits.silent_after;
+             seen->idle < silent_after();
     });
+  }
+
+  /// A silent peer hears of a new generation at the broker when it comes back. While the broker is away it would stay
+  /// out until the broker returns, so it gets as much time as others wait for the next rotation anyway.
+  Duration silent_after() const {
+    const bool unheard = !mine_.empty() && in_.tunnel_only.contains(mine_.back().generation);
+    return unheard ? std::max(in_.limits.silent_after, in_.limits.rotate_after) : in_.limits.silent_after;
   }
 
   bool sends_with(const GatewayId& id, Generation mine) const {

@@ -167,6 +167,8 @@ struct SaInputs {
   std::map<crypto::GatewayId, PeerKeys> peers;
   std::map<netstate::SaKey, ObservedSa> observed;  ///< Ours by reqid, of this process or an earlier one.
   std::optional<Publication> published;            ///< What was last written; absent after a start.
+  /// Published generations that the broker does not have: they left for peers through the tunnel.
+  std::set<crypto::Generation> tunnel_only;
   std::vector<crypto::PskId> psks;                 ///< Valid now.
   std::optional<TimePoint> rotation_requested;     ///< By a person; met by a generation drawn later.
   TimePoint now;
