@@ -28,7 +28,7 @@ std::string shown(const std::string& value) {
 
 // A field of an optional block, when its value differs from `rest`.
 template <auto Block, auto Member, class V>
-Asked differs(const FabricSpec& spec, V rest) {
+Asked differs(const FabricSpec& spec, const V& rest) {
   const auto& block = spec.*Block;
   if (!block) return std::nullopt;
   const auto& member = (*block).*Member;
@@ -37,12 +37,12 @@ Asked differs(const FabricSpec& spec, V rest) {
 }
 
 template <auto Member, class V>
-Asked broker(const FabricSpec& spec, V rest) {
+Asked broker(const FabricSpec& spec, const V& rest) {
   return differs<&FabricSpec::broker_config, Member>(spec, rest);
 }
 
 template <auto Member, class V>
-Asked join(const FabricSpec& spec, V rest) {
+Asked join(const FabricSpec& spec, const V& rest) {
   return differs<&FabricSpec::join_config, Member>(spec, rest);
 }
 

@@ -32,7 +32,7 @@ struct Worker::Thread {
   std::thread thread;
 };
 
-Worker::Worker(std::string name) : thread_(std::make_unique<Thread>(name)) {}
+Worker::Worker(const std::string& name) : thread_(std::make_unique<Thread>(name)) {}
 
 Worker::~Worker() = default;
 

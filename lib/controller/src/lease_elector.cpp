@@ -117,7 +117,7 @@ async::Task<void> LeaseElector::release() {
 }
 
 Duration LeaseElector::pause() {
-  const double base = static_cast<double>(fsm_.options().retry_period.count());
+  const auto base = static_cast<double>(fsm_.options().retry_period.count());
   const auto jittered = Duration(static_cast<Duration::rep>(base * (1.0 + kJitter * runtime_.random())));
   // A leader wakes up in time to notice that its leadership is over.
   return std::min(jittered, fsm_.leading_for(runtime_.clock.steady()).value_or(jittered));

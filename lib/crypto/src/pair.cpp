@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 
 #include "encoding.hpp"
 
@@ -26,8 +27,8 @@ std::optional<Suite> common_suite(const KeyRecord& low, const KeyRecord& high) {
 }
 
 std::optional<PskId> common_psk(const KeyRecord& low, const KeyRecord& high) {
-  for (auto id = low.psks.rbegin(); id != low.psks.rend(); ++id) {
-    if (std::ranges::find(high.psks, *id) != high.psks.end()) return *id;
+  for (const PskId& id : low.psks | std::views::reverse) {
+    if (std::ranges::find(high.psks, id) != high.psks.end()) return id;
   }
   return std::nullopt;
 }

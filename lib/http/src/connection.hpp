@@ -34,6 +34,7 @@ class Connection {
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+  ~Connection() = default;
 
   /// Resolves, connects to the first address that answers, and shakes hands.
   static async::Task<Result<std::unique_ptr<Connection>>> open(Url url, Options options);

@@ -47,7 +47,7 @@ class ResponseReader {
   struct Body {
     using value_type = std::string;
 
-    class reader {
+    class reader {  // NOLINT(readability-identifier-naming): Beast looks for this name.
      public:
       template <bool IsRequest, class Fields>
       reader(boost::beast::http::header<IsRequest, Fields>&, value_type& body) : body_(body) {}

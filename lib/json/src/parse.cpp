@@ -44,6 +44,7 @@ class TreeBuilder {
  public:
   explicit TreeBuilder(std::size_t depth) : depth_limit_(depth) {}
 
+  // NOLINTBEGIN(readability-identifier-naming): RapidJSON looks for these names.
   bool Null() { return add(Value()); }
 
   bool Bool(bool b) { return add(Value(b)); }
@@ -83,6 +84,8 @@ class TreeBuilder {
   bool StartArray() { return open(Value(Array{})); }
 
   bool EndArray(SizeType) { return close(); }
+
+  // NOLINTEND(readability-identifier-naming)
 
   bool too_deep() const { return too_deep_; }
 

@@ -2,6 +2,7 @@
 #include <fabric/json/value.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace fabric::json {
@@ -46,8 +47,8 @@ std::string_view to_string(Kind kind) {
 }
 
 Kind Value::kind() const {
-  constexpr Kind kKinds[] = {Kind::null,   Kind::boolean, Kind::integer, Kind::integer,
-                             Kind::number, Kind::string,  Kind::array,   Kind::object};
+  constexpr std::array kKinds{Kind::null,   Kind::boolean, Kind::integer, Kind::integer,
+                              Kind::number, Kind::string,  Kind::array,   Kind::object};
   return kKinds[data_.index()];
 }
 

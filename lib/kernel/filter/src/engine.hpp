@@ -4,6 +4,7 @@
 #include <fabric/kernel/filter.hpp>
 #include <fabric/netstate/state.hpp>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,8 +60,8 @@ Result<void> validate(std::string_view set_name, const IpSet& set);
 /// "FABRIC-POSTROUTING", in both backends.
 std::string_view chain_name(FilterHook hook);
 std::optional<FilterHook> hook_of(std::string_view chain_name);
-inline constexpr FilterHook kHooks[] = {FilterHook::nat_postrouting, FilterHook::filter_forward,
-                                        FilterHook::filter_input, FilterHook::mangle_forward};
+inline constexpr std::array kHooks{FilterHook::nat_postrouting, FilterHook::filter_forward, FilterHook::filter_input,
+                                   FilterHook::mangle_forward};
 
 /// A rule that equals none of any plan; the text says what was found.
 FilterRule unrecognised(std::string_view text);

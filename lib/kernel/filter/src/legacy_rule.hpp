@@ -23,6 +23,8 @@ class KernelSetNumbers final : public SetNumbers {
  public:
   static Result<KernelSetNumbers> open();
   KernelSetNumbers(KernelSetNumbers&& other) noexcept;
+  KernelSetNumbers(const KernelSetNumbers&) = delete;
+  KernelSetNumbers& operator=(const KernelSetNumbers&) = delete;
   KernelSetNumbers& operator=(KernelSetNumbers&&) = delete;
   ~KernelSetNumbers() override;
   Result<std::uint16_t> number(const std::string& name) const override;

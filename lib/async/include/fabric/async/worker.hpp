@@ -30,7 +30,7 @@ struct ResultOf<Result<T>> {
 class Worker {
  public:
   /// The name (at most 15 bytes) is the thread's name in ps and in crash reports.
-  explicit Worker(std::string name);
+  explicit Worker(const std::string& name);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   ~Worker();
