@@ -16,8 +16,7 @@ std::optional<crypto::Ed25519Public> identity_of(const api::Cluster& cluster, co
   const auto* mac_text = cluster.metadata.annotation(names::kIdentityMacAnnotation);
   if (text == nullptr || mac_text == nullptr) return std::nullopt;
   const auto identity = crypto::ed25519_public_from_base64(*text);
-  const auto mac = crypto::from_base64(*mac_text);
-  if (!identity || !mac || !crypto::check_identity_mac(psks, cluster.spec.cluster_id, *identity, *mac))
+  if (!identity || !crypto::check_identity_macs(psks, cluster.spec.cluster_id, *identity, *mac_text))
     return std::nullopt;
   return *identity;
 }

@@ -133,6 +133,26 @@ bool check_identity_mac(const PskSet& psks, std::string_view cluster_id, const E
   return any_made(psks, identity_message(cluster_id, identity), mac);
 }
 
+std::string identity_macs(const PskSet& psks, std::string_view cluster_id, const Ed25519Public& identity) {
+  std::string out;
+  for (const PskId& id : psks.ids()) {
+    if (!out.empty()) out += ',';
+    out += to_base64(identity_mac(*psks.find(id), cluster_id, identity));
+  }
+  return out;
+}
+
+bool check_identity_macs(const PskSet& psks, std::string_view cluster_id, const Ed25519Public& identity,
+                         std::string_view macs) {
+  const auto comma = macs.find(',');
+  const auto check = [&](std::string_view text) {
+    const auto mac = from_base64(text, sizeof(Digest));
+    return mac && check_identity_mac(psks, cluster_id, identity, *mac);
+  };
+  if (comma == std::string_view::npos) return check(macs);
+  return check(macs.substr(0, comma)) || check(macs.substr(comma + 1));
+}
+
 Digest join_request_mac(const Psk& psk, std::string_view cluster_id, const X25519Public& reply_key,
                         const Ed25519Public& identity) {
   return psk.mac(join_message(cluster_id, reply_key, identity));

@@ -271,5 +271,22 @@ TEST(PskNumber, IsReadFromDecimalTextOnly) {
     EXPECT_FALSE(parse_psk_number(text)) << text;
 }
 
+TEST(IdentityMacs, AreKnownToHoldersOfEitherPskOfARotation) {
+  const auto identity = Ed25519KeyPair::from_seed(secret_of("low.seed"))->public_key;
+  const PskSet both = *make_psk_set(bundle_of(2, "psk2"));
+  const std::string macs = identity_macs(both, "a", identity);
+  PskSet older;
+  ASSERT_TRUE(older.add(*Psk::make(1, secret_of("psk2"))));
+  const PskSet newer = *make_psk_set(bundle_of(2));
+  for (const PskSet* psks : {&both, &std::as_const(older), &newer}) {
+    EXPECT_TRUE(check_identity_macs(*psks, "a", identity, macs));
+    EXPECT_FALSE(check_identity_macs(*psks, "b", identity, macs));
+  }
+  EXPECT_TRUE(check_identity_macs(both, "a", identity, identity_macs(older, "a", identity)));
+  EXPECT_FALSE(check_identity_macs(older, "a", identity, identity_macs(newer, "a", identity)));
+  for (const std::string_view text : {"", ",", "AAAA", ",,"})
+    EXPECT_FALSE(check_identity_macs(both, "a", identity, text)) << text;
+}
+
 }  // namespace
 }  // namespace fabric::crypto

@@ -88,6 +88,13 @@ Digest identity_mac(const Psk& psk, std::string_view cluster_id, const Ed25519Pu
 /// True when any PSK of the set made it.
 bool check_identity_mac(const PskSet& psks, std::string_view cluster_id, const Ed25519Public& identity, ByteView mac);
 
+/// What the annotation holds: base64 of one MAC for each PSK of the set, oldest first, joined by ','. With all of them,
+/// a peer that holds only the older or only the newer PSK of a rotation goes on knowing the identity.
+std::string identity_macs(const PskSet& psks, std::string_view cluster_id, const Ed25519Public& identity);
+/// True when at least one of at most two MACs in the text was made by a PSK of the set.
+bool check_identity_macs(const PskSet& psks, std::string_view cluster_id, const Ed25519Public& identity,
+                         std::string_view macs);
+
 /// MAC of a join request (ConfigMap fabric-join-<cluster id>): id, X25519 key for the answer, identity.
 Digest join_request_mac(const Psk& psk, std::string_view cluster_id, const X25519Public& reply_key,
                         const Ed25519Public& identity);
