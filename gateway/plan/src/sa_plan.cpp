@@ -16,6 +16,9 @@ using netstate::SaKey;
 
 enum class Side : std::uint8_t { inbound, outbound };
 
+/// When SAs were lost, an older generation goes as soon as nothing came over it for so long: two looks at the counters.
+constexpr Duration kUrgentIdle = std::chrono::seconds(2);
+
 std::string name_of(const GatewayId& id) {
   return id.cluster + "/" + id.gateway;
 }
@@ -48,15 +51,17 @@ class Run {
   }
 
   SaPlan run() {
+    note_last_draw();
     index_observed();
     collect_proofs();
+    collect_losses();
     drop_drained();
     for (const auto& [id, peer] : in_.peers) {
       if (peer.leaving) continue;
       plan_inbound(id, peer);
       plan_outbound(id, peer);
     }
-    drop_clashed();
+    drop_unknown();
     keep_the_rest();
     publish();
     draw();
@@ -70,6 +75,14 @@ class Run {
     PairId pair;
     Side side;
   };
+
+  void note_last_draw() {
+    if (in_.mine.empty()) return;
+    const auto& newest = in_.mine.back();
+    auto& last = plan_.memory.last_draw;
+    if (last && last->generation >= newest.generation) return;
+    last = LastDraw{.generation = newest.generation, .at = newest.drawn, .losses = newest.losses};
+  }
 
   // --- what the kernel shows -----------------------------------------------------------------------------------------
 
@@ -124,6 +137,26 @@ class Run {
     return plan_.memory.proofs.contains({mine, id, peer.instance});
   }
 
+  /// Generations with an SA that should be in the kernel and is not.
+  void collect_losses() {
+    const auto gone = [&](const SaKey& key) {
+      const auto* seen = observed(key);
+      return seen == nullptr || seen->rewound;
+    };
+    for (const auto& [pair, known] : plan_.memory.made) {
+      const auto peer = in_.peers.find(pair.peer);
+      if (!is_live(pair.mine) || peer == in_.peers.end() || peer->second.leaving) continue;
+      if (peer->second.instance != pair.instance) continue;
+      const bool announced = std::ranges::find(peer->second.generations, pair.theirs) != peer->second.generations.end();
+      const auto current = plan_.memory.outbound.find(pair.peer);
+      const bool in_use = current != plan_.memory.outbound.end() && current->second == pair;
+      if ((announced && known.inbound && gone(inbound_key(known))) ||
+          (in_use && known.outbound && gone(outbound_key(known)))) {
+        lost_.insert(pair.mine);
+      }
+    }
+  }
+
   // --- the end of a generation ---------------------------------------------------------------------------------------
 
   void drop_drained() {
@@ -131,24 +164,26 @@ class Run {
     const auto& oldest = mine_.front();
     const auto& newest = mine_.back();
     const bool too_old = in_.now >= oldest.drawn + in_.limits.hard_lifetime;
-    if (!is_published(newest.generation)) return;
-    if (!too_old && (in_.now < newest.drawn + in_.limits.min_drain || !drained(oldest.generation, newest.generation))) {
-      return;
-    }
-    drop(oldest.generation);
+    if (!is_known(newest.generation)) return;
+    if (too_old || has_ended(oldest, newest)) drop(oldest.generation);
   }
 
-  bool drained(Generation old, Generation next) const {
+  /// When the newest one lost SAs, only another one helps, and there is room for two.
+  bool has_ended(const MyGeneration& oldest, const MyGeneration& newest) const {
+    const bool urgent = lost_.contains(newest.generation);
+    if (!urgent && in_.now < newest.drawn + in_.limits.min_drain) return false;
+    return drained(oldest.generation, newest.generation,
+                   urgent ? std::min(kUrgentIdle, in_.limits.drain_idle) : in_.limits.drain_idle);
+  }
+
+  bool drained(Generation old, Generation next, Duration idle) const {
     for (const auto& [key, origin] : origins_) {
       const auto* seen = observed(key);
-      if (seen != nullptr && origin.side == Side::inbound && origin.pair.mine == old &&
-          seen->idle < in_.limits.drain_idle) {
-        return false;
-      }
+      if (seen != nullptr && origin.side == Side::inbound && origin.pair.mine == old && seen->idle < idle) return false;
     }
     return std::ranges::all_of(in_.peers, [&](const auto& entry) {
       const auto& [id, peer] = entry;
-      return peer.leaving || is_silent(id) || (proved(next, id, peer) && sends_with(id, next));
+      return peer.leaving || is_silent(id) || (proved(next, id, peer) && switched(id, old, next));
     });
   }
 
@@ -169,11 +204,17 @@ class Run {
     return unheard ? std::max(in_.limits.silent_after, in_.limits.rotate_after) : in_.limits.silent_after;
   }
 
-  bool sends_with(const GatewayId& id, Generation mine) const {
+  /// We send with `next`. An SA that was lost after the switch does not undo it: the old one is gone in any case.
+  bool switched(const GatewayId& id, Generation old, Generation next) const {
     const auto current = plan_.memory.outbound.find(id);
-    if (current == plan_.memory.outbound.end() || current->second.mine != mine) return false;
+    if (current == plan_.memory.outbound.end() || current->second.mine != next) return false;
     const auto* known = made(current->second);
-    return known != nullptr && known->outbound && observed(outbound_key(*known)) != nullptr;
+    if (known == nullptr || !known->outbound) return false;
+    return observed(outbound_key(*known)) != nullptr || std::ranges::none_of(origins_, [&](const auto& entry) {
+             const auto& [key, origin] = entry;
+             return origin.side == Side::outbound && origin.pair.peer == id && origin.pair.mine == old &&
+                    observed(key) != nullptr;
+           });
   }
 
   void drop(Generation generation) {
@@ -182,10 +223,15 @@ class Run {
     plan_.memory.dropped.insert(generation);
   }
 
-  /// A generation that nobody knows yet and that clashes is drawn anew; nothing was ever received with it.
-  void drop_clashed() {
-    for (const auto generation : std::vector(clashed_.begin(), clashed_.end())) {
-      if (is_live(generation) && !is_published(generation)) drop(generation);
+  /// A generation that nobody knows yet and that clashes or lost SAs is drawn anew; nothing was ever received with it.
+  void drop_unknown() {
+    auto useless = clashed_;
+    useless.insert(lost_.begin(), lost_.end());
+    for (const auto generation : useless) {
+      if (!is_live(generation) || is_known(generation)) continue;
+      drop(generation);
+      auto& last = plan_.memory.last_draw;
+      if (last && last->generation == generation && lost_.contains(generation)) last->lost = true;
     }
     std::erase_if(plan_.desired, [&](const auto& entry) {
       const auto origin = planned_.find(entry.first);
@@ -196,6 +242,12 @@ class Run {
   bool is_published(Generation generation) const {
     return in_.published &&
            std::ranges::find(in_.published->generations, generation) != in_.published->generations.end();
+  }
+
+  /// Published, or it came to a peer though we did not hear that it was.
+  bool is_known(Generation generation) const {
+    return is_published(generation) ||
+           std::ranges::any_of(plan_.memory.proofs, [&](const Proof& proof) { return proof.mine == generation; });
   }
 
   // --- inbound -------------------------------------------------------------------------------------------------------
@@ -225,7 +277,10 @@ class Run {
 
   void add_inbound(const PairId& pair, const PeerKeys& peer) {
     const auto sas = derive(pair, peer);
-    if (!sas) return;
+    if (!sas) {
+      underivable_.insert(pair);
+      return;
+    }
     const MadePair pair_made{
         .path = *peer.path, .inbound_spi = sas->inbound_spi, .outbound_spi = sas->outbound_spi, .inbound = true};
     // The outbound key is looked at too, since it is better to learn of a clash before the generation is published.
@@ -263,6 +318,7 @@ class Run {
     if (inbound && sa.encap) std::swap(sa.encap->sport, sa.encap->dport);
     sa.replay_window = in_.limits.replay_window;
     sa.soft_packets = in_.limits.soft_packets;
+    sa.soft_bytes = in_.limits.soft_bytes;
     sa.hard_packets = in_.limits.hard_packets;
     sa.hard_seconds =
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(in_.limits.hard_lifetime).count());
@@ -424,10 +480,8 @@ class Run {
     for (const auto& [id, peer] : in_.peers) {
       if (peer.leaving) continue;
       for (const auto theirs : peer.generations) {
-        const bool all = std::ranges::all_of(publication.generations, [&](Generation mine) {
-          return inbound_present({.peer = id, .instance = peer.instance, .theirs = theirs, .mine = mine});
-        });
-        if (all) publication.seen.insert({.peer = id, .instance = peer.instance, .generation = theirs});
+        if (is_seen(id, peer, theirs, publication.generations))
+          publication.seen.insert({.peer = id, .instance = peer.instance, .generation = theirs});
       }
     }
     if (!publication.generations.empty() && in_.published != publication) {
@@ -437,37 +491,68 @@ class Run {
       plan_.actions.emplace_back(DropGeneration{generation});
   }
 
+  /// The peer will send with my newest generation, so that this one must be there. An older one may have nothing in
+  /// common with theirs: after a rotation of PSKs a new record lists one that an old record does not.
+  bool is_seen(const GatewayId& id, const PeerKeys& peer, Generation theirs,
+               const std::vector<Generation>& mine) const {
+    return !mine.empty() && std::ranges::all_of(mine, [&](Generation one) {
+      const PairId pair{.peer = id, .instance = peer.instance, .theirs = theirs, .mine = one};
+      return inbound_present(pair) || (one != mine.back() && underivable_.contains(pair));
+    });
+  }
+
   void draw() {
     const auto reason = draw_reason();
     if (!reason) return;
-    if (!live_.empty()) {
-      const auto allowed = mine_.back().drawn + in_.limits.min_between_draws;
+    DrawGeneration action{.reason = *reason};
+    const auto& last = plan_.memory.last_draw;
+    if (*reason == DrawReason::sa_lost) {
+      const bool was_young = last && in_.now < last->at + 2 * in_.limits.min_between_draws;
+      action.losses = was_young ? last->losses + 1 : 1;
+    }
+    // The first one, and one in place of an unpublished one that clashed, disturb nobody.
+    if (last && *reason != DrawReason::first) {
+      const auto allowed = last->at + min_wait(*reason, last->losses);
       if (in_.now < allowed) return wake_at(allowed);
     }
-    plan_.actions.emplace_back(DrawGeneration{*reason});
+    plan_.actions.emplace_back(action);
+  }
+
+  Duration min_wait(DrawReason reason, unsigned losses) const {
+    const auto most = in_.limits.min_between_draws;
+    if (reason != DrawReason::sa_lost) return most;
+    auto wait = in_.limits.min_after_loss;
+    for (unsigned i = 0; i < losses && wait < most; ++i)
+      wait *= 2;
+    return std::min(wait, most);
   }
 
   /// Only the newest generation gives a reason, and only when there is room for another.
   std::optional<DrawReason> draw_reason() const {
-    if (live_.empty()) return DrawReason::first;
+    const bool replaces_lost = plan_.memory.last_draw && plan_.memory.last_draw->lost;
+    if (live_.empty()) return replaces_lost ? DrawReason::sa_lost : DrawReason::first;
     if (mine_.size() > 1) return std::nullopt;
+    if (replaces_lost) return DrawReason::sa_lost;
     const auto& newest = mine_.back();
     if (lost_.contains(newest.generation)) return DrawReason::sa_lost;
     if (clashed_.contains(newest.generation)) return DrawReason::spi_clash;
     if (newest.psks != in_.psks) return DrawReason::psk_changed;
     if (moved_.contains(newest.generation)) return DrawReason::path_changed;
     if (in_.rotation_requested && newest.drawn < *in_.rotation_requested) return DrawReason::requested;
-    if (any_used_up(newest.generation)) return DrawReason::packets;
+    if (any_used_up(newest.generation, in_.limits.soft_packets, &netstate::SaCounters::packets)) {
+      return DrawReason::packets;
+    }
+    if (any_used_up(newest.generation, in_.limits.soft_bytes, &netstate::SaCounters::bytes)) return DrawReason::bytes;
     if (in_.now >= rotation_time(newest)) return DrawReason::age;
     return std::nullopt;
   }
 
-  bool any_used_up(Generation mine) const {
-    return std::ranges::any_of(origins_, [&](const auto& entry) {
-      const auto* seen = observed(entry.first);
-      return entry.second.pair.mine == mine && seen != nullptr && seen->sa.counters &&
-             seen->sa.counters->packets >= in_.limits.soft_packets;
-    });
+  bool any_used_up(Generation mine, std::uint64_t limit, std::uint64_t netstate::SaCounters::* counter) const {
+    return limit != 0 && std::ranges::any_of(origins_, [&](const auto& entry) {
+             const auto* seen = observed(entry.first);
+             return entry.second.pair.mine == mine && seen != nullptr && seen->sa.counters &&
+                    (*seen->sa.counters).*counter >= limit;
+           });
   }
 
   TimePoint rotation_time(const MyGeneration& mine) const {
@@ -526,6 +611,7 @@ class Run {
   std::set<Generation> unready_;  ///< An inbound SA is not in the kernel yet.
   std::set<Generation> clashed_;
   std::set<Generation> lost_;
+  std::set<PairId> underivable_;
   std::set<Generation> moved_;  ///< A peer is to be reached by another path.
 };
 
@@ -550,6 +636,8 @@ std::string_view to_string(DrawReason reason) {
       return "age";
     case DrawReason::packets:
       return "packets";
+    case DrawReason::bytes:
+      return "bytes";
     case DrawReason::sa_lost:
       return "sa_lost";
     case DrawReason::spi_clash:

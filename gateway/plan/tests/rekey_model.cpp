@@ -45,9 +45,23 @@ Spi spi_of(std::size_t receiver, Generation at_receiver, Generation at_sender) {
   return Spi(value);
 }
 
+/// PSKs 1 and 2 as bits.
+using PskBits = unsigned;
+constexpr PskBits kOldPsk = 1;
+constexpr PskBits kNewPsk = 2;
+
+std::vector<crypto::PskId> ids_of(PskBits psks) {
+  std::vector<crypto::PskId> ids;
+  if ((psks & kOldPsk) != 0) ids.push_back({1, {}});
+  if ((psks & kNewPsk) != 0) ids.push_back({2, {}});
+  return ids;
+}
+
 struct Version {
   crypto::InstanceId instance;
   Publication publication;
+  std::map<Generation, PskBits> listed;  ///< By the records of the generations.
+  PskBits state_psks = kOldPsk;          ///< By the state record.
   bool operator==(const Version&) const = default;
 };
 
@@ -61,8 +75,13 @@ struct Node {
   std::vector<SaKey> outbound;    ///< In the kernel, in the order of adding: the last one is used.
   std::set<SaKey> ever_added;
   std::ptrdiff_t read = -1;  ///< The peer's version that was read last.
+  PskBits psks = kOldPsk;
+  std::map<Generation, PskBits> listed;    ///< By my own records.
+  std::map<Generation, PskBits> accepted;  ///< The peer's records of the version that was read last.
+  std::map<std::pair<Generation, Generation>, PskBits> derived;  ///< (mine, theirs): with which PSK, once and for all.
   int rotations = 0;
   int restarts = 0;
+  int flushes = 0;
 };
 
 struct World {
@@ -85,6 +104,8 @@ class Key {
       for (auto v = versions.begin() + first; v != versions.end(); ++v) {
         key.number(v->instance.value()[15]);
         key.publication(v->publication);
+        key.listed(v->listed);
+        key.number(v->state_psks);
       }
       key.number(world.nodes[1 - i].read < 0 ? 0 : 1);
     }
@@ -111,7 +132,22 @@ class Key {
       number(seen.generation.value() << 8 | seen.instance.value()[15]);
   }
 
+  void listed(const std::map<Generation, PskBits>& records) {
+    number(records.size());
+    for (const auto& [generation, psks] : records)
+      number(generation.value() << 2 | psks);
+  }
+
   void node(const Node& node) {
+    number(node.psks);
+    listed(node.listed);
+    listed(node.accepted);
+    number(node.derived.size());
+    for (const auto& [ids, psk] : node.derived)
+      number(ids.first.value() << 16 | ids.second.value() << 2 | psk);
+    number(node.memory.last_draw ? 1 + node.memory.last_draw->generation.value() : 0);
+    number(node.memory.last_draw && node.memory.last_draw->lost ? 1 : 0);
+    number(static_cast<std::uint64_t>(node.flushes));
     number(node.starts << 16 | node.sequence << 8 | node.mine.size());
     for (const auto& mine : node.mine)
       number(mine.generation.value());
@@ -165,9 +201,36 @@ class Gateway {
     ++node_.restarts;
     node_.sequence = 0;
     node_.mine.clear();
+    node_.listed.clear();
+    node_.accepted.clear();
+    node_.derived.clear();
     node_.memory = {};
     node_.published.reset();
     node_.read = -1;
+  }
+
+  void flush() {
+    ++node_.flushes;
+    node_.inbound.clear();
+    node_.outbound.clear();
+  }
+
+  /// As gateway::accept() does: the state record and the newest key record must be proved by a PSK that is held; an
+  /// older record counts when it is, or was accepted before.
+  bool accepts(const Version& version) const {
+    if ((version.state_psks & node_.psks) == 0 || version.listed.empty()) return false;
+    return (version.listed.rbegin()->second & node_.psks) != 0 ||
+           node_.accepted.contains(version.listed.rbegin()->first);
+  }
+
+  void read(std::ptrdiff_t at) {
+    const auto& version = world_.board[1 - self_][static_cast<std::size_t>(at)];
+    std::map<Generation, PskBits> accepted;
+    for (const auto& [generation, psks] : version.listed) {
+      if ((psks & node_.psks) != 0 || node_.accepted.contains(generation)) accepted.emplace(generation, psks);
+    }
+    node_.accepted = std::move(accepted);
+    node_.read = at;
   }
 
   void packet() {
@@ -180,6 +243,7 @@ class Gateway {
     SaInputs in;
     in.self = id_of(self_);
     in.mine = node_.mine;
+    in.psks = ids_of(node_.psks);
     in.published = node_.published;
     in.now = TimePoint(std::chrono::hours(1));
     if (requested) in.rotation_requested = in.now;
@@ -194,8 +258,10 @@ class Gateway {
     PeerKeys peer{.reqid = kReqid,
                   .path = Path{.local = address_of(self_), .remote = address_of(1 - self_), .encap = std::nullopt},
                   .instance = version.instance,
-                  .generations = version.publication.generations,
+                  .generations = {},
                   .seen_mine = {}};
+    for (const auto& [generation, psks] : node_.accepted)
+      peer.generations.push_back(generation);
     for (const auto& seen : version.publication.seen) {
       if (seen.instance == instance_of(node_.starts)) peer.seen_mine.insert(seen.generation);
     }
@@ -226,7 +292,18 @@ class Gateway {
     return seen;
   }
 
-  Result<PairSas> derive(const PairId& pair) const {
+  /// The highest PSK that both records list, if it is held; what was derived once stays.
+  Result<PairSas> derive(const PairId& pair) {
+    auto& psk = node_.derived[{pair.mine, pair.theirs}];
+    if (psk == 0) {
+      const PskBits common = node_.listed.at(pair.mine) & node_.accepted.at(pair.theirs);
+      const PskBits highest = (common & kNewPsk) != 0 ? kNewPsk : common;
+      psk = highest & node_.psks;
+    }
+    if (psk == 0) {
+      node_.derived.erase({pair.mine, pair.theirs});
+      return fabric::fail(Errc::invalid, "no PSK in common");
+    }
     // The planner does not look at key material, so one secret serves all.
     static const auto kKey = std::make_shared<const Secret>(36);
     return PairSas{.inbound_spi = spi_of(self_, pair.mine, pair.theirs),
@@ -253,9 +330,12 @@ class Gateway {
     std::erase_if(node_.inbound, [&](const auto& entry) { return !plan.desired.contains(entry.first); });
   }
 
-  void act(const DrawGeneration&) {
+  void act(const DrawGeneration& action) {
     MyGeneration drawn;
-    drawn.generation = Generation(node_.starts * 8 + ++node_.sequence);
+    drawn.generation = Generation(node_.starts * 16 + ++node_.sequence);
+    drawn.psks = ids_of(node_.psks);
+    drawn.reason = action.reason;
+    node_.listed.emplace(drawn.generation, node_.psks);
     node_.mine.push_back(drawn);
     if (mistake_ != Mistake::publish_before_install) return;
     auto publication = node_.published.value_or(Publication{});
@@ -265,13 +345,17 @@ class Gateway {
 
   void act(const Publish& action) {
     node_.published = action.publication;
-    const Version version{instance_of(node_.starts), action.publication};
+    Version version{instance_of(node_.starts), action.publication, {}, node_.psks};
+    for (const auto generation : action.publication.generations)
+      version.listed.emplace(generation, node_.listed.at(generation));
     auto& versions = world_.board[self_];
-    if (versions.empty() || versions.back() != version) versions.push_back(version);
+    if (versions.empty() || versions.back() != version) versions.push_back(std::move(version));
   }
 
   void act(const DropGeneration& action) {
     std::erase_if(node_.mine, [&](const MyGeneration& mine) { return mine.generation == action.generation; });
+    node_.listed.erase(action.generation);
+    std::erase_if(node_.derived, [&](const auto& entry) { return entry.first.first == action.generation; });
   }
 
   void fail(std::string what) { world_.violation = fmt::format("{}: {}", id_of(self_).cluster, what); }
@@ -285,6 +369,7 @@ class Gateway {
 
 /// A packet sent now must find its SA.
 void check_delivery(World& world) {
+  if (std::ranges::any_of(world.nodes, [](const Node& node) { return node.flushes > 0; })) return;
   for (const auto i : kBoth) {
     const auto& out = world.nodes[i].outbound;
     if (!out.empty() && !world.nodes[1 - i].inbound.contains(out.back())) {
@@ -298,18 +383,20 @@ bool at_rest(const World& world) {
   return std::ranges::all_of(kBoth, [&](std::size_t i) {
     const auto& node = world.nodes[i];
     return node.mine.size() == 1 && node.inbound.size() == 1 && node.outbound.size() == 1 && node.published &&
-           node.published->generations.size() == 1 && node.published->seen.size() == 1;
+           node.published->generations.size() == 1 && node.published->seen.size() == 1 &&
+           node.listed.begin()->second == node.psks && world.nodes[1 - i].inbound.contains(node.outbound.front());
   });
 }
 
 /// Everything is read, everybody plans, packets flow: in a bounded number of rounds one SA each way must be left.
 void check_convergence(World world, Mistake mistake, std::string& violation) {
-  constexpr int kRounds = 16;
+  constexpr int kRounds = 24;
   for (int round = 0; round < kRounds; ++round) {
     for (const auto i : kBoth) {
       auto& node = world.nodes[i];
-      node.read = static_cast<std::ptrdiff_t>(world.board[1 - i].size()) - 1;
       Gateway gateway(world, i, mistake);
+      const auto newest = static_cast<std::ptrdiff_t>(world.board[1 - i].size()) - 1;
+      if (newest > node.read && gateway.accepts(world.board[1 - i].back())) gateway.read(newest);
       gateway.pass(true, false);
       if (!node.outbound.empty()) gateway.packet();
       check_delivery(world);
@@ -320,12 +407,20 @@ void check_convergence(World world, Mistake mistake, std::string& violation) {
   violation = !world.violation.empty() || at_rest(world) ? world.violation : "does not come to rest";
 }
 
+/// What the broker waits for before it drops the old one. Gateways without records are not members yet.
+bool all_list_the_new_psk(const World& world) {
+  return std::ranges::all_of(world.board, [](const std::vector<Version>& versions) {
+    return !versions.empty() && std::ranges::all_of(versions.back().listed,
+                                                    [](const auto& record) { return (record.second & kNewPsk) != 0; });
+  });
+}
+
 class Explorer {
  public:
   explicit Explorer(const Bounds& bounds) : bounds_(bounds) {}
 
   Outcome run() {
-    visit({}, 0, "start");
+    visit(start(), 0, "start");
     while (!queue_.empty() && outcome_.violation.empty() && history_.size() < bounds_.max_states) {
       const auto [world, at] = std::move(queue_.front());
       queue_.pop_front();
@@ -342,7 +437,7 @@ class Explorer {
 
   Outcome walk(std::uint32_t seed, std::size_t steps) {
     std::mt19937 random(seed);
-    visit({}, 0, "start");
+    visit(start(), 0, "start");
     for (std::size_t i = 0; i < steps && outcome_.violation.empty(); ++i) {
       const auto pick = std::uniform_int_distribution<std::size_t>(0, queue_.size() - 1)(random);
       const auto [world, at] = std::move(queue_[pick]);
@@ -377,6 +472,14 @@ class Explorer {
     }
   };
 
+  World start() const {
+    World world;
+    const bool both = bounds_.psk_leaves && !bounds_.psk_arrives;
+    for (auto& node : world.nodes)
+      node.psks = both ? kOldPsk | kNewPsk : kOldPsk;
+    return world;
+  }
+
   void expand(const World& world, std::size_t at) {
     for (const auto i : kBoth) {
       const auto& node = world.nodes[i];
@@ -389,9 +492,24 @@ class Explorer {
             [&](World& next) { ++next.nodes[i].rotations; });
       }
       for (auto v = node.read + 1; v < static_cast<std::ptrdiff_t>(world.board[1 - i].size()); ++v) {
-        const auto plan = [this](Gateway& g) { return bounds_.plan_at_once ? g.pass(false, false) : void(); };
-        step(world, at, i, fmt::format("{} reads version {}", name, v), plan,
-             [&](World& next) { next.nodes[i].read = v; });
+        step(world, at, i, fmt::format("{} reads version {}", name, v), [&](Gateway& g) {
+          if (!g.accepts(world.board[1 - i][static_cast<std::size_t>(v)])) return;
+          g.read(v);
+          if (bounds_.plan_at_once) g.pass(false, false);
+        });
+      }
+      if (bounds_.psk_arrives && node.psks == kOldPsk) {
+        step(
+            world, at, i, name + " gets the new PSK", [&](Gateway&) {},
+            [&](World& next) { next.nodes[i].psks |= kNewPsk; });
+      }
+      if (bounds_.psk_leaves && node.psks == (kOldPsk | kNewPsk) && all_list_the_new_psk(world)) {
+        step(
+            world, at, i, name + " loses the old PSK", [&](Gateway&) {},
+            [&](World& next) { next.nodes[i].psks = kNewPsk; });
+      }
+      if (node.flushes < bounds_.flushes && !node.inbound.empty()) {
+        step(world, at, i, name + " loses all SAs", [](Gateway& g) { g.flush(); });
       }
       if (!node.outbound.empty()) step(world, at, i, name + " sends", [](Gateway& g) { g.packet(); });
       if (node.restarts < bounds_.restarts && !node.mine.empty()) {

@@ -24,6 +24,13 @@ enum class Mistake {
 struct Bounds {
   int rotations = 1;  ///< Per gateway.
   int restarts = 0;   ///< Per gateway; the kernel stays as it is.
+  /// Per gateway: all its SAs are removed by hand. Packets are lost then, so that delivery is demanded only of a world
+  /// that came to rest.
+  int flushes = 0;
+  /// Both gateways hold PSK 1 at first, and each gets PSK 2 beside it at a moment of its own.
+  bool psk_arrives = false;
+  /// Each loses PSK 1 at a moment of its own, once every record on the board lists PSK 2.
+  bool psk_leaves = false;
   /// A read and the plan after it are one step. Fewer states; what lies between them is a gateway that is slow to plan.
   bool plan_at_once = false;
   std::size_t max_states = 1'000'000;

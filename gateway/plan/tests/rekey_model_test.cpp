@@ -62,13 +62,67 @@ TEST(RekeyModel, NoPacketIsLostWhenRotationsAndRestartsMix) {
   EXPECT_EQ(outcome.violation, "");
 }
 
-TEST(RekeyModel, NoPacketIsLostOnLongRandomWalks) {
-  constexpr std::size_t kSteps = 120;
+TEST(RekeyModel, NoPacketIsLostWhenANewPskArrivesAtEachOfTheTwo) {
+  const auto outcome = explore_and_print("a new PSK at each", {.rotations = 0,
+                                                               .psk_arrives = true,
+                                                               .plan_at_once = !is_long_run(),
+                                                               .max_states = max_states(kUsualStates / 2)});
+  EXPECT_EQ(outcome.violation, "");
+}
+
+TEST(RekeyModel, NoPacketIsLostWhenTheOldPskLeavesEachOfTheTwo) {
+  const auto outcome = explore_and_print(
+      "the old PSK leaves each",
+      {.rotations = 0, .psk_leaves = true, .plan_at_once = !is_long_run(), .max_states = max_states(kUsualStates / 2)});
+  EXPECT_EQ(outcome.violation, "");
+}
+
+TEST(RekeyModel, NoPacketIsLostWhenThePskIsRotatedFromBeginningToEnd) {
+  const auto outcome = explore_and_print("a whole rotation of PSKs", {.rotations = 0,
+                                                                      .psk_arrives = true,
+                                                                      .psk_leaves = true,
+                                                                      .plan_at_once = !is_long_run(),
+                                                                      .max_states = max_states(kUsualStates / 2)});
+  EXPECT_EQ(outcome.violation, "");
+}
+
+TEST(RekeyModel, AfterALossOfAllSasTheTunnelComesBackWithoutAnyKeyUsedTwice) {
+  const auto outcome = explore_and_print("one flush each", {.rotations = 0,
+                                                            .flushes = 1,
+                                                            .plan_at_once = !is_long_run(),
+                                                            .max_states = max_states(kUsualStates / 2),
+                                                            .converge_every = 16});
+  EXPECT_EQ(outcome.violation, "");
+}
+
+TEST(RekeyModel, AfterALossOfAllSasDuringARotationTheTunnelComesBack) {
+  const auto outcome = explore_and_print("one flush and one rotation each", {.rotations = 1,
+                                                                             .flushes = 1,
+                                                                             .plan_at_once = !is_long_run(),
+                                                                             .max_states = max_states(kUsualStates / 2),
+                                                                             .converge_every = 16});
+  EXPECT_EQ(outcome.violation, "");
+}
+
+void expect_clean_walks(const Bounds& bounds) {
+  constexpr std::size_t kSteps = 160;
   const auto walks = static_cast<std::uint32_t>(max_states(4'000) / 200);
   for (std::uint32_t seed = 1; seed <= walks; ++seed) {
-    const auto outcome = wander({.rotations = 3, .restarts = 2}, seed, kSteps);
+    const auto outcome = wander(bounds, seed, kSteps);
     ASSERT_EQ(outcome.violation, "") << "seed " << seed << "\n" << fmt::format("{}", fmt::join(outcome.trace, "\n"));
   }
+}
+
+TEST(RekeyModel, NoPacketIsLostOnLongRandomWalks) {
+  expect_clean_walks({.rotations = 3, .restarts = 2});
+}
+
+TEST(RekeyModel, NoPacketIsLostOnLongRandomWalksThroughARotationOfPsks) {
+  expect_clean_walks({.rotations = 1, .restarts = 1, .psk_arrives = true, .psk_leaves = true});
+}
+
+TEST(RekeyModel, TheTunnelComesBackAfterLongRandomWalksWithFlushes) {
+  expect_clean_walks({.rotations = 2, .restarts = 1, .flushes = 2, .psk_arrives = true, .psk_leaves = true});
 }
 
 TEST(RekeyModel, FindsPublishingBeforeInstalling) {

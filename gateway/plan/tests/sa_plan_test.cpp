@@ -34,7 +34,7 @@ class World {
     in_.psks = {crypto::PskId{1, {}}};
     in_.now = TimePoint(1'000'000s);
     derive_ = [this](const PairId& pair) -> Result<PairSas> {
-      if (!derivable_) return fail(Errc::invalid, "no PSK in common");
+      if (!derivable_ || underivable.contains(pair)) return fail(Errc::invalid, "no PSK in common");
       static const auto kKey = std::make_shared<const Secret>(36);
       const auto low = static_cast<std::uint32_t>(pair.mine.value() << 8 | pair.theirs.value()) |
                        (pair.peer == kPeer ? 0U : 0x8000U);
@@ -106,7 +106,11 @@ class World {
 
   void rewind(const SaKey& key) { kernel_.at(key).counters->packets = 0; }
 
+  void bytes(const SaKey& key, std::uint64_t count) { kernel_.at(key).counters->bytes += count; }
+
   void remove(const SaKey& key) { kernel_.erase(key); }
+
+  void flush() { kernel_.clear(); }
 
   void adopt(const SaKey& key, net::IpAddress source) {
     netstate::Sa sa;
@@ -134,6 +138,8 @@ class World {
 
   std::vector<DrawReason> drawn;
   bool ignore_drops = false;
+  bool broker_is_away = false;
+  std::set<PairId> underivable;
 
  private:
   std::map<SaKey, ObservedSa> tracker_observation() const {
@@ -147,10 +153,14 @@ class World {
     made.generation = Generation(next_++);
     made.drawn = in_.now;
     made.psks = in_.psks;
+    made.reason = action.reason;
+    made.losses = action.losses;
     in_.mine.push_back(made);
   }
 
-  void act(const Publish& action) { in_.published = action.publication; }
+  void act(const Publish& action) {
+    if (!broker_is_away) in_.published = action.publication;
+  }
 
   void act(const DropGeneration& action) {
     if (ignore_drops) return;
@@ -340,9 +350,9 @@ TEST(SaPlan, NeverAddsALostSaAgainButRotates) {
     const auto plan = world.pass();
     EXPECT_FALSE(plan.desired.contains(lost));
     EXPECT_TRUE(has(plan, FindingKind::sa_lost));
-    EXPECT_THAT(world.drawn, ElementsAre(DrawReason::first)) << "at most one generation in 30 s";
-    EXPECT_EQ(plan.next_wake, world.inputs().now + 30s);
-    world.advance(30s);
+    EXPECT_THAT(world.drawn, ElementsAre(DrawReason::first)) << "it was drawn just now";
+    EXPECT_EQ(plan.next_wake, world.inputs().now + 1s);
+    world.advance(1s);
     world.settle();
     EXPECT_THAT(world.drawn, ElementsAre(DrawReason::first, DrawReason::sa_lost));
     world.show_peer(kInstance, {Generation(1)}, {Generation(1), Generation(2)});
@@ -351,6 +361,137 @@ TEST(SaPlan, NeverAddsALostSaAgainButRotates) {
     world.settle();
     EXPECT_THAT(world.sas(), ElementsAre("in 201", "out 201"));
   }
+}
+
+/// When a generation is drawn if all SAs are removed again and again, as soon as they are there.
+std::vector<Duration> waits_of_a_storm(World& world, int draws) {
+  std::vector<Duration> waits;
+  for (int i = 0; i < draws; ++i) {
+    world.flush();
+    const auto drawn = world.drawn.size();
+    Duration waited{};
+    for (; world.drawn.size() == drawn && waited < 2min; waited += 500ms) {
+      if (waited > 0s) world.advance(500ms);
+      world.pass();
+      world.flush();
+    }
+    waits.push_back(waited - 500ms);
+  }
+  return waits;
+}
+
+TEST(SaPlan, DrawsSoonAfterALossAndMoreSlowlyEachTime) {
+  auto world = connected();
+  world.advance(1h);
+  EXPECT_THAT(waits_of_a_storm(world, 8), ElementsAre(0s, 2s, 4s, 8s, 16s, 30s, 30s, 30s));
+  world.advance(60s);
+  EXPECT_THAT(waits_of_a_storm(world, 2), ElementsAre(::testing::Le(1s), 2s)) << "the newest one lived for long";
+}
+
+TEST(SaPlan, AStormOfLossesWithoutABrokerIsAnsweredSlowlyToo) {
+  auto world = connected();
+  world.broker_is_away = true;
+  world.advance(1h);
+  EXPECT_THAT(waits_of_a_storm(world, 6), ElementsAre(0s, 2s, 4s, 8s, 16s, 30s));
+}
+
+TEST(SaPlan, AFlushRightAfterARotationIsAnsweredWithinSeconds) {
+  auto world = connected();
+  world.advance(1h);
+  world.settle();
+  world.show_peer(kInstance, {Generation(1)}, {Generation(1), Generation(2)});
+  world.settle();
+  ASSERT_THAT(world.sas(), ElementsAre("in 101", "in 201", "out 201"));
+  world.flush();
+  world.settle();
+  world.advance(1s);
+  world.settle();
+  EXPECT_EQ(world.drawn.back(), DrawReason::sa_lost);
+  EXPECT_THAT(world.published()->generations, ElementsAre(Generation(2), Generation(3)));
+  EXPECT_THAT(world.sas(), ElementsAre("in 301"));
+}
+
+TEST(SaPlan, TheLossOfTheNewOutboundSaDuringADrainMakesRoomForAnotherGeneration) {
+  auto world = connected();
+  world.advance(1h);
+  world.settle();
+  world.show_peer(kInstance, {Generation(1)}, {Generation(1), Generation(2)});
+  world.settle();
+  world.remove(outbound(2, 1));
+  for (int i = 0; i < 5; ++i) {
+    world.packets(inbound(2, 1), 1);
+    world.settle();
+    world.advance(1s);
+  }
+  EXPECT_EQ(world.drawn.back(), DrawReason::sa_lost);
+  EXPECT_THAT(world.published()->generations, ElementsAre(Generation(2), Generation(3)));
+}
+
+TEST(SaPlan, AnUnpublishedGenerationThatLostItsSasDoesNotStopRotationForEver) {
+  auto world = connected();
+  world.broker_is_away = true;
+  world.advance(1h);
+  for (int i = 0; i < 4; ++i)
+    world.pass();
+  ASSERT_EQ(world.mine().size(), 2U);
+  world.remove(inbound(2, 1));
+  world.advance(10s);
+  for (int i = 0; i < 4; ++i)
+    world.pass();
+  EXPECT_EQ(world.mine().back().generation, Generation(3));
+  world.broker_is_away = false;
+  world.settle();
+  EXPECT_THAT(world.published()->generations, ElementsAre(Generation(1), Generation(3)));
+}
+
+TEST(SaPlan, AnOldGenerationWithoutACommonPskDoesNotHideThatTheNewOneIsReady) {
+  auto world = connected();
+  world.advance(1h);
+  world.settle();
+  world.show_peer(kInstance, {Generation(1)}, {Generation(1), Generation(2)});
+  world.settle();
+  // The peer's next record lists a PSK that my first one does not, and the one that they share was dropped.
+  world.underivable = {{.peer = kPeer, .instance = kInstance, .theirs = Generation(2), .mine = Generation(1)}};
+  world.show_peer(kInstance, {Generation(1), Generation(2)}, {Generation(1), Generation(2)});
+  world.settle();
+  EXPECT_TRUE(world.published()->seen.contains({kPeer, kInstance, Generation(2)}));
+  // Not so for the newest one, with which the peer would send.
+  world.underivable = {{.peer = kPeer, .instance = kInstance, .theirs = Generation(3), .mine = Generation(2)}};
+  world.show_peer(kInstance, {Generation(2), Generation(3)}, {Generation(1), Generation(2)});
+  world.settle();
+  EXPECT_FALSE(world.published()->seen.contains({kPeer, kInstance, Generation(3)}));
+}
+
+TEST(SaPlan, ADroppedPskLeavesPairsInPlaceThatKnowNoOther) {
+  auto world = connected();
+  world.inputs().psks = {{2, {}}};
+  world.underivable = {{.peer = kPeer, .instance = kInstance, .theirs = Generation(1), .mine = Generation(2)}};
+  world.advance(31s);
+  for (int i = 0; i < 60; ++i) {
+    world.packets(inbound(1, 1), 1);
+    world.advance(1min);
+    world.settle();
+  }
+  EXPECT_EQ(world.drawn.back(), DrawReason::psk_changed);
+  EXPECT_THAT(world.sas(), ElementsAre("in 101", "out 101")) << "the peer goes on until it has a record that lists it";
+  EXPECT_TRUE(has(world.plan(), FindingKind::not_derivable));
+  world.show_peer(kInstance, {Generation(1), Generation(2)}, {Generation(1), Generation(2)});
+  world.underivable.insert({.peer = kPeer, .instance = kInstance, .theirs = Generation(2), .mine = Generation(1)});
+  world.settle();
+  EXPECT_THAT(world.sas(), ElementsAre("in 101", "in 202", "out 202"));
+}
+
+TEST(SaPlan, RotatesAfterManyBytes) {
+  auto world = connected();
+  world.inputs().limits.soft_bytes = 1'000'000;
+  world.advance(31s);
+  world.bytes(outbound(1, 1), 999'999);
+  world.pass();
+  EXPECT_THAT(world.drawn, ElementsAre(DrawReason::first));
+  world.bytes(outbound(1, 1), 1);
+  world.pass();
+  EXPECT_EQ(world.drawn.back(), DrawReason::bytes);
+  EXPECT_EQ(world.pass().desired.at(inbound(2, 1)).soft_bytes, 1'000'000U);
 }
 
 TEST(SaPlan, RotatesWhenTheCounterOfAnSaWentBack) {

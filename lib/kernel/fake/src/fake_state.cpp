@@ -225,6 +225,7 @@ void FakeKernelState::count(const netstate::SaKey& key, std::uint64_t packets, s
   FABRIC_ASSERT(found != ours.sas.end());
   auto& sa = found->second;
   const auto before = sa.counters->packets;
+  const auto bytes_before = sa.counters->bytes;
   sa.counters->packets += packets;
   sa.counters->bytes += bytes;
   sa.counters->last_used = now;
@@ -232,7 +233,9 @@ void FakeKernelState::count(const netstate::SaKey& key, std::uint64_t packets, s
   const auto event = [&](SaEvent::Kind kind) {
     if (on_event) on_event(SaEvent{kind, key, sa.reqid});
   };
-  if (reached(sa.soft_packets)) event(SaEvent::Kind::soft_expired);
+  const bool bytes_reached =
+      sa.soft_bytes != 0 && bytes_before < sa.soft_bytes && bytes_before + bytes >= sa.soft_bytes;
+  if (reached(sa.soft_packets) || bytes_reached) event(SaEvent::Kind::soft_expired);
   if (reached(sa.hard_packets)) {
     event(SaEvent::Kind::hard_expired);
     ours.sas.erase(found);

@@ -41,7 +41,7 @@ xfrm_algo_aead aead_header(netstate::Aead aead, std::size_t key_bytes) {
 xfrm_lifetime_cfg lifetime(const netstate::Sa& sa) {
   const auto limit = [](std::uint64_t value) { return value == 0 ? XFRM_INF : value; };
   xfrm_lifetime_cfg cfg{};
-  cfg.soft_byte_limit = XFRM_INF;
+  cfg.soft_byte_limit = limit(sa.soft_bytes);
   cfg.hard_byte_limit = XFRM_INF;
   cfg.soft_packet_limit = limit(sa.soft_packets);
   cfg.hard_packet_limit = limit(sa.hard_packets);
@@ -169,6 +169,7 @@ std::optional<netstate::SaObject> parse_sa(std::span<const std::uint8_t> payload
   sa.replay_window = body.replay_window;
   sa.soft_packets = limit(body.lft.soft_packet_limit);
   sa.hard_packets = limit(body.lft.hard_packet_limit);
+  sa.soft_bytes = limit(body.lft.soft_byte_limit);
   sa.hard_seconds = body.lft.hard_add_expires_seconds;
   sa.counters = netstate::SaCounters{};
   sa.counters->packets = body.curlft.packets;

@@ -43,12 +43,27 @@ struct PairSas {
 /// that pair.
 using DerivePair = std::function<Result<PairSas>(const PairId&)>;
 
+enum class DrawReason : std::uint8_t {
+  first,
+  age,
+  packets,
+  bytes,
+  sa_lost,
+  spi_clash,
+  psk_changed,
+  path_changed,
+  requested
+};
+std::string_view to_string(DrawReason reason);
+
 /// One of my generations whose private half is in memory.
 struct MyGeneration {
   crypto::Generation generation;
   TimePoint drawn;
   double jitter = 0;                ///< -0.15..0.15: part of the rotation age by which it is rotated later.
   std::vector<crypto::PskId> psks;  ///< As its record lists them.
+  DrawReason reason = DrawReason::first;
+  unsigned losses = 0;  ///< As the DrawGeneration by which it was drawn says.
   bool operator==(const MyGeneration&) const = default;
 };
 
@@ -87,11 +102,15 @@ class SaTracker {
 struct SaLimits {
   Duration rotate_after = std::chrono::hours(1);
   Duration min_between_draws = std::chrono::seconds(30);
+  /// Instead of min_between_draws after a loss of SAs; doubled by each further loss, up to min_between_draws. Traffic
+  /// stands still meanwhile, and one draw costs little; the doubling is for a program that removes our SAs for ever.
+  Duration min_after_loss = std::chrono::seconds(1);
   Duration drain_idle = std::chrono::seconds(30);  ///< No packet for so long: the peer does not use an SA any more.
   Duration min_drain = std::chrono::seconds(60);  ///< A generation is not dropped sooner after its successor was drawn.
   Duration silent_after =
       std::chrono::minutes(5);  ///< A peer from which nothing came for so long does not hold up a drain.
   std::uint64_t soft_packets = std::uint64_t{1} << 32;
+  std::uint64_t soft_bytes = 0;  ///< 0: no limit.
   std::uint64_t hard_packets = std::uint64_t{1} << 36;
   Duration hard_lifetime = std::chrono::hours(24);
   std::uint32_t replay_window = 1024;
@@ -122,6 +141,15 @@ struct MadePair {
   auto operator<=>(const MadePair&) const = default;
 };
 
+/// The newest generation that was ever drawn, be it dropped since.
+struct LastDraw {
+  crypto::Generation generation;
+  TimePoint at;
+  unsigned losses = 0;
+  bool lost = false;  ///< It lost SAs before anybody knew it, and was dropped.
+  auto operator<=>(const LastDraw&) const = default;
+};
+
 /// What the planner remembers from one run to the next. A shell keeps SaPlan::memory once it carried out the plan's
 /// script.
 struct SaMemory {
@@ -131,6 +159,7 @@ struct SaMemory {
   std::set<netstate::SaKey> occupied;  ///< SPIs at addresses that an SA which is not ours holds.
   /// Decided to be dropped; final, even when the shell still holds them, as their SAs are gone and never come back.
   std::set<crypto::Generation> dropped;
+  std::optional<LastDraw> last_draw;
   auto operator<=>(const SaMemory&) const = default;
 };
 
@@ -138,12 +167,11 @@ struct SaMemory {
 /// key.
 void note_failed_add(SaMemory& memory, const netstate::SaKey& key, bool exists);
 
-enum class DrawReason : std::uint8_t { first, age, packets, sa_lost, spi_clash, psk_changed, path_changed, requested };
-std::string_view to_string(DrawReason reason);
-
 /// Draw a key pair with the next generation number and plan again.
 struct DrawGeneration {
   DrawReason reason = DrawReason::first;
+  unsigned losses =
+      0;  ///< Generations in a row, this one included, of which the one before lost SAs when it was young.
   bool operator==(const DrawGeneration&) const = default;
 };
 

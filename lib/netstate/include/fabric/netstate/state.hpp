@@ -71,6 +71,7 @@ struct Sa {
   std::uint32_t replay_window = 1024;  ///< Packets; RFC 4303 wants 32 at least, the kernel takes 4096 at most.
   std::uint64_t soft_packets = 0;      ///< 0: no limit. The kernel reports the soft limit, and deletes at the hard one.
   std::uint64_t hard_packets = 0;
+  std::uint64_t soft_bytes = 0;        ///< 0: no limit.
   std::uint64_t hard_seconds = 0;      ///< Since it was added; 0: no limit.
   KeyMaterial key;                     ///< Null on observed SAs, and on desired SAs that are kept but may not be added.
   std::optional<SaCounters> counters;  ///< Only on observed SAs.
