@@ -39,6 +39,7 @@ class Deployment:
         self.lab = lab
         self.hub = lab["hub"]
         self.members = lab.joined
+        self.gateway_flags: list[str] = []  # limits of test beds, for the agents of every member
         self._image = image
         self._say = say
 
@@ -51,8 +52,9 @@ class Deployment:
         in_parallel(self.install_operator, self.lab.clusters.values())
 
     def install_operator(self, cluster: Cluster) -> None:
+        flags = ["--set-json", f"gateway.extraArgs={json.dumps(self.gateway_flags)}"] if self.gateway_flags else []
         cluster.kube.helm("upgrade", "--install", "fabric", str(CHART), "--namespace", OPERATOR_NAMESPACE, "--create-namespace", "--set",
-                          "image.repository=localhost/fabric", "--wait", "--timeout", "90s")
+                          "image.repository=localhost/fabric", *flags, "--wait", "--timeout", "90s")
         self._say(f"{cluster.name}: helm install fabric")
 
     def deploy_broker(self) -> None:

@@ -97,6 +97,17 @@ class Flood:
     def lost(self) -> int:
         return self.figures().lost
 
+    def wait_flowing(self, timeout: float) -> None:
+        """Until packets sent from now on have arrived on every flow."""
+        sent = {f: last_line(self._ends[f.source.node])["sent"][str(f.id)] + f.rate for f in self.flows}  # what the report of half a second ago lacks
+
+        def probe() -> bool:
+            silent = [str(f) for f in self.flows if last_line(self._ends[f.target.node])["received"].get(str(f.id), {"next": 0})["next"] <= sent[f]]
+            if silent:
+                raise LabError(f"nothing new on {', '.join(silent)}")
+            return True
+        wait_for("every flow", probe, timeout, every=0.1)
+
     def run_for(self, seconds: float) -> Figures:
         """Lets the flood run and returns the figures at the end of that time."""
         time.sleep(seconds)

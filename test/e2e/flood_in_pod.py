@@ -2,7 +2,7 @@
 
 Run in the network namespace of a pod: flood_in_pod.py '{"port": 9000, "size": 200, "flows": [{"id": 1, "to": "10.2.0.5", "rate": 1000}]}'.
 stdin: "go" begins the sending, "stop" ends it, the end of stdin ends the program. stdout: a JSON line twice a second and at the end, {"sent": {flow: packets},
-"refused": sends that the kernel refused, "silence": longest time without an arrival in s, "received": {flow: {"unique", "twice", "late",
+"refused": sends that the kernel refused, "silence": longest time without an arrival in s, "received": {flow: {"next", "unique", "twice", "late",
 "missing", "holes": [[first, packets, seconds]]}}}.
 """
 
@@ -54,7 +54,7 @@ class Incoming:
 
     def figures(self) -> dict:
         still = [h for h in self.holes if any(n in self.missing for n in range(h[0], h[0] + h[1]))]
-        return {"unique": self.unique, "twice": self.twice, "late": self.late, "missing": len(self.missing), "holes": still}
+        return {"next": self.next, "unique": self.unique, "twice": self.twice, "late": self.late, "missing": len(self.missing), "holes": still}
 
 
 def main() -> None:
