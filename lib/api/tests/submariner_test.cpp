@@ -44,7 +44,9 @@ TEST(Gateway, RoundTripsItsStatus) {
       R"({"metadata":{"name":"n"},"status":{"connections":[{"endpoint":{"backend":"xfrm","cable_name":"c","cluster_id":"w",)"
       R"("hostname":"h","nat_enabled":false,"private_ip":"","public_ip":"","subnets":[]},"latencyRTT":{"average":"1.2ms",)"
       R"("last":"1.234567ms"},"status":"connected","statusMessage":"","usingIP":"192.0.2.1","usingNAT":true}],)"
-      R"("haStatus":"active","localEndpoint":{"backend":"","cable_name":"","cluster_id":"e","hostname":"",)"
+      R"("haStatus":"active","keys":{"generations":[{"drawnAt":"2026-01-02T03:04:05Z","generation":"7","pskIDs":)"
+      R"(["1:0123456789abcdef"],"reason":"age"}],"instance":"00ff","rejected":[{"count":2,"endpoint":"e",)"
+      R"("reason":"bad_mac"}],"rekeys":1},"localEndpoint":{"backend":"","cable_name":"","cluster_id":"e","hostname":"",)"
       R"("nat_enabled":false,"private_ip":"","public_ip":"","subnets":[]},"statusFailure":"","version":"v1"}})";
   const auto gateway = json::decode<Gateway>(text);
   ASSERT_TRUE(gateway) << gateway.error().context;

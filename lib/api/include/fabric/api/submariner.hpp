@@ -2,6 +2,7 @@
 
 #include <fabric/api/meta.hpp>
 #include <fabric/base/error.hpp>
+#include <fabric/base/time.hpp>
 #include <fabric/net/cidr.hpp>
 
 #include <array>
@@ -81,12 +82,38 @@ struct Connection {
   bool operator==(const Connection&) const = default;
 };
 
+/// A generation of keys of a gateway.
+struct KeyGeneration {
+  std::string generation;  ///< Decimal.
+  TimePoint drawn_at;
+  std::string reason;      ///< "first", "age", "packets", ...
+  std::vector<std::string> psk_ids;
+  bool operator==(const KeyGeneration&) const = default;
+};
+
+/// Announcements that a gateway refused.
+struct RejectedRecord {
+  std::string endpoint;
+  std::string reason;
+  std::int64_t count = 0;
+  bool operator==(const RejectedRecord&) const = default;
+};
+
+struct GatewayKeys {
+  std::string instance;  ///< Of the agent's process, in hex.
+  std::vector<KeyGeneration> generations;
+  std::int64_t rekeys = 0;  ///< Generations that this process drew after the first one.
+  std::vector<RejectedRecord> rejected;
+  bool operator==(const GatewayKeys&) const = default;
+};
+
 struct GatewayStatus {
   std::string version;
   HaStatus ha_status = HaStatus::passive;
   EndpointSpec local_endpoint;
   std::string status_failure;
   std::vector<Connection> connections;
+  std::optional<GatewayKeys> keys;  ///< Absent before the agent has any.
   bool operator==(const GatewayStatus&) const = default;
 };
 
@@ -208,12 +235,38 @@ struct Schema<api::Connection> {
 };
 
 template <>
+struct Schema<api::KeyGeneration> {
+  static auto fields() {
+    using T = api::KeyGeneration;
+    return std::tuple{always("generation", &T::generation), always("drawnAt", &T::drawn_at),
+                      always("reason", &T::reason), always("pskIDs", &T::psk_ids)};
+  }
+};
+
+template <>
+struct Schema<api::RejectedRecord> {
+  static auto fields() {
+    using T = api::RejectedRecord;
+    return std::tuple{always("endpoint", &T::endpoint), always("reason", &T::reason), always("count", &T::count)};
+  }
+};
+
+template <>
+struct Schema<api::GatewayKeys> {
+  static auto fields() {
+    using T = api::GatewayKeys;
+    return std::tuple{always("instance", &T::instance), always("generations", &T::generations),
+                      always("rekeys", &T::rekeys), always("rejected", &T::rejected)};
+  }
+};
+
+template <>
 struct Schema<api::GatewayStatus> {
   static auto fields() {
     using T = api::GatewayStatus;
     return std::tuple{always("version", &T::version), always("haStatus", &T::ha_status),
                       always("localEndpoint", &T::local_endpoint), always("statusFailure", &T::status_failure),
-                      always("connections", &T::connections)};
+                      always("connections", &T::connections), optional("keys", &T::keys)};
   }
 };
 
