@@ -91,6 +91,12 @@ class Deployment:
         for cluster in self.members:
             wait_for(f"{cluster.name}: {wanted} connections", lambda: self.connections(cluster) == wanted, timeout)
 
+    def is_joined(self) -> bool:
+        try:
+            return all(condition(self.fabric(c), "Ready") == "True" for c in self.members)
+        except LabError:
+            return False
+
     def up(self) -> None:
         """All of it, from clusters without Fabric to joined ones."""
         self.load_image()

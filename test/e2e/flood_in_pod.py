@@ -2,7 +2,8 @@
 
 Run in the network namespace of a pod: flood_in_pod.py '{"port": 9000, "size": 200, "flows": [{"id": 1, "to": "10.2.0.5", "rate": 1000}]}'.
 stdin: "go" begins the sending, "stop" ends it, the end of stdin ends the program. stdout: a JSON line twice a second and at the end, {"sent": {flow: packets},
-"refused": sends that the kernel refused, "silence": longest time without an arrival in s, "received": {flow: {"next", "unique", "twice", "late",
+"refused": sends that the kernel refused, "overflow": packets
+that this program was too slow to take, "silence": longest time without an arrival in s, "received": {flow: {"next", "unique", "twice", "late",
 "missing", "holes": [[first, packets, seconds]]}}}.
 """
 
@@ -20,7 +21,9 @@ TICK = 0.002  # seconds; a wake-up costs more than a packet
 BURST = 100  # packets of one flow in one tick after a pause of the whole guest
 HOLES_SHOWN = 50
 FORCE_SEND_BUFFER, FORCE_RECEIVE_BUFFER = 32, 33  # SO_SNDBUFFORCE, SO_RCVBUFFORCE: the module socket does not name them
-BUFFER = 32 << 20
+# A guest may be without a processor for seconds, and a small packet takes several KiB of the buffer.
+BUFFER = 256 << 20
+MEMORY_INFORMATION, DROPS = 55, 8  # SO_MEMINFO, and the place of the drops in it
 
 
 class Outgoing:
@@ -57,6 +60,10 @@ class Incoming:
         return {"next": self.next, "unique": self.unique, "twice": self.twice, "late": self.late, "missing": len(self.missing), "holes": still}
 
 
+def overflow(box: socket.socket) -> int:
+    return struct.unpack_from("=I", box.getsockopt(socket.SOL_SOCKET, MEMORY_INFORMATION, 64), 4 * DROPS)[0]
+
+
 def main() -> None:
     ask = json.loads(sys.argv[1])
     port, padding = ask["port"], bytes(max(0, ask["size"] - HEADER.size))
@@ -71,7 +78,7 @@ def main() -> None:
     refused, silence, last = 0, 0.0, None
 
     def report() -> None:
-        print(json.dumps({"sent": {o.id: o.sent for o in outgoing}, "refused": refused, "silence": silence,
+        print(json.dumps({"sent": {o.id: o.sent for o in outgoing}, "refused": refused, "overflow": overflow(box), "silence": silence,
                           "received": {flow: i.figures() for flow, i in incoming.items()}}), flush=True)
 
     sending, since = False, time.monotonic()

@@ -53,6 +53,6 @@ class Watched:
     def verdict(self, what: str) -> Figures:
         figures = self.flood.end()
         print(f"\n{what}: {figures}", flush=True)
-        assert figures.lost == 0 and figures.refused == 0, f"{what}: {figures}"
+        assert figures.lost == figures.refused == figures.overflow == 0, f"{what}: {figures}"
         assert not (grown := same_counters(self._counters, self._read())), f"/proc/net/xfrm_stat: {grown}"
         return figures

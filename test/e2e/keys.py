@@ -41,7 +41,7 @@ class GatewayNode:
         return self.object().get("status", {}).get("keys", {})
 
     def rekeys(self) -> int:
-        """Generations that this process has drawn, the first included."""
+        """Generations that this process has drawn after its first."""
         return int(self.keys().get("rekeys", 0))
 
     def instance(self) -> str:

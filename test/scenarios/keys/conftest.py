@@ -16,13 +16,16 @@ from lab import Lab, workload
 from lab.cluster import in_parallel
 from lab.workload import Probe
 
+# For work on a scenario: takes a lab that an earlier run left joined as it stands, and leaves it joined.
+AS_IS = bool(os.environ.get("FABRIC_AS_IS"))
+
 _joined: Joined | None = None
 
 
 @pytest.fixture(scope="session")
 def _area(lab_stays: Callable[[Lab], bool]) -> Iterator[None]:
     yield
-    if _joined and lab_stays(_joined.lab):
+    if _joined and lab_stays(_joined.lab) and not AS_IS:
         _joined.deployment.purge()
 
 
@@ -33,8 +36,7 @@ def joined(lab: Lab, _area: None) -> Joined:
     if _joined is None or _joined.lab.state != lab.state:
         deployment = Deployment(lab, fabric_image(), print)
         deployment.gateway_flags = LIMITS
-        # FABRIC_AS_IS takes a lab that an earlier run left joined as it stands, for work on a scenario.
-        if not os.environ.get("FABRIC_AS_IS"):
+        if not AS_IS or not deployment.is_joined():
             deployment.up()
         pods: dict[str, Probe] = {}
         in_parallel(lambda c: pods.update({c.name: workload.deploy_probes(c)[0]}), deployment.members)
