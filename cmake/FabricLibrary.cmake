@@ -63,7 +63,8 @@ endfunction()
 
 # fabric_test(NAME net_test SRCS ... DEPS ... [LABELS unit]) builds one GoogleTest program and registers it with ctest.
 # The label says what it needs and so how it is run: unit (nothing), host (root; it makes its own network namespace),
-# esp (a kernel with ESP: a guest of the lab), kube (a real API server). hack/test runs all four; none is ever skipped.
+# esp (a kernel with ESP: a guest of the lab), qemu (ESP and nftables: a guest in QEMU, which is slow), kube (a real API
+# server). hack/test runs all of them; none is ever skipped.
 function(fabric_test)
   if(NOT FABRIC_TESTS)
     return()
@@ -77,12 +78,17 @@ function(fabric_test)
   set(launcher_unit "")
   set(launcher_host "")
   set(launcher_esp ${CMAKE_SOURCE_DIR}/hack/lab guest --)
+  set(launcher_qemu ${CMAKE_SOURCE_DIR}/hack/lab guest --qemu --)
   set(launcher_kube ${CMAKE_SOURCE_DIR}/test/controlplane/run)
   if(NOT DEFINED launcher_${ARG_LABELS})
-    message(FATAL_ERROR "fabric_test ${ARG_NAME}: LABELS is one of unit, host, esp, kube")
+    message(FATAL_ERROR "fabric_test ${ARG_NAME}: LABELS is one of unit, host, esp, qemu, kube")
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${launcher_${ARG_LABELS}} $<TARGET_FILE:${ARG_NAME}>)
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS ${ARG_LABELS} TIMEOUT 300)
+  if(ARG_LABELS STREQUAL "qemu")
+    # An emulated processor on a busy machine.
+    set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT 600)
+  endif()
   if(NOT TARGET ${ARG_LABELS}_tests)
     add_custom_target(${ARG_LABELS}_tests)
   endif()
