@@ -1,3 +1,4 @@
+#include <fabric/api/names.hpp>
 #include <fabric/base/assert.hpp>
 #include <fabric/gateway/announcements.hpp>
 
@@ -7,6 +8,7 @@ namespace fabric::gateway {
 
 namespace {
 
+namespace names = api::names;
 using crypto::Checked;
 using crypto::Reject;
 
@@ -27,6 +29,20 @@ Checked<void> belongs_together(const Peer& peer) {
   return {};
 }
 
+const crypto::AnnouncedKey* find_known(const Peer* known, const crypto::Bytes& bytes) {
+  if (known == nullptr) return nullptr;
+  const auto found = std::ranges::find(known->keys, bytes, &crypto::AnnouncedKey::bytes);
+  return found == known->keys.end() ? nullptr : &*found;
+}
+
+Checked<crypto::AnnouncedKey> verify_key(const crypto::Bytes& bytes, const Peer* known, const crypto::PskSet& psks,
+                                         const crypto::Expected& expected) {
+  const auto* before = find_known(known, bytes);
+  if (before == nullptr) return crypto::verify_key_record(bytes, psks, expected);
+  if (before->record.not_after + expected.clock_tolerance < expected.now) return std::unexpected(Reject::expired);
+  return *before;
+}
+
 bool is_older(const Peer& given, const Peer& known) {
   return given.keys.back().record.generation < known.keys.back().record.generation ||
          given.state.record.counter < known.state.record.counter;
@@ -35,8 +51,8 @@ bool is_older(const Peer& given, const Peer& known) {
 }  // namespace
 
 Checked<RawAnnouncement> read_backend_config(const std::map<std::string, std::string>& config) {
-  const auto* keys = field(config, kKeysField);
-  const auto* state = field(config, kStateField);
+  const auto* keys = field(config, names::kKeysConfig);
+  const auto* state = field(config, names::kStateConfig);
   if (keys == nullptr || state == nullptr) return std::unexpected(Reject::malformed);
   RawAnnouncement raw;
   std::string_view rest = *keys;
@@ -62,7 +78,8 @@ std::map<std::string, std::string> write_backend_config(std::span<const crypto::
     if (!joined.empty()) joined += ',';
     joined += crypto::to_base64(key.bytes);
   }
-  return {{std::string(kKeysField), std::move(joined)}, {std::string(kStateField), crypto::to_base64(state.bytes)}};
+  return {{std::string(names::kKeysConfig), std::move(joined)},
+          {std::string(names::kStateConfig), crypto::to_base64(state.bytes)}};
 }
 
 Checked<void> accept(Peers& peers, const RawAnnouncement& raw, const crypto::PskSet& psks,
@@ -75,7 +92,9 @@ Checked<void> accept(Peers& peers, const RawAnnouncement& raw, const crypto::Psk
   if (!state) return std::unexpected(state.error());
   peer.state = *std::move(state);
   for (const auto& bytes : raw.keys) {
-    auto key = crypto::verify_key_record(bytes, psks, expected);
+    auto key = verify_key(bytes, known == peers.end() ? nullptr : &known->second, psks, expected);
+    const bool newest = &bytes == &raw.keys.back();
+    if (!key && key.error() == Reject::unknown_psk && !newest) continue;
     if (!key) return std::unexpected(key.error());
     peer.keys.push_back(*std::move(key));
   }

@@ -1,3 +1,4 @@
+#include <fabric/api/names.hpp>
 #include <fabric/gateway/announcements.hpp>
 #include <fabric/gateway/path.hpp>
 
@@ -99,12 +100,12 @@ TEST(Announcements, MissingOrBrokenFieldsAreMalformed) {
   const Announcer announcer;
   Peers peers;
   auto config = announcer.config({5}, 1);
-  config.erase(std::string(kStateField));
+  config.erase(std::string(api::names::kStateConfig));
   EXPECT_EQ(announcer.show(peers, config).error(), Reject::malformed);
   config = announcer.config({5}, 1);
-  config[std::string(kKeysField)] += ",";
+  config[std::string(api::names::kKeysConfig)] += ",";
   EXPECT_EQ(announcer.show(peers, config).error(), Reject::malformed);
-  config[std::string(kKeysField)] = "%%%";
+  config[std::string(api::names::kKeysConfig)] = "%%%";
   EXPECT_EQ(announcer.show(peers, config).error(), Reject::malformed);
   EXPECT_TRUE(peers.empty());
 }

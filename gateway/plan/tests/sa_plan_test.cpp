@@ -594,6 +594,19 @@ TEST(SaPlan, ASilentPeerDoesNotHoldUpTheDrain) {
   EXPECT_EQ(world.mine().size(), 1U);
 }
 
+TEST(SaPlan, ASilentPeerHasTheTimeOfARotationWhileOnlyTheTunnelCarriesANewGeneration) {
+  auto world = connected();
+  world.advance(1h);
+  world.inputs().tunnel_only = {Generation(2)};
+  world.settle();
+  world.advance(59min);
+  world.settle();
+  EXPECT_EQ(world.mine().size(), 2U) << "it could not hear of the new one when it comes back";
+  world.advance(2min);
+  world.settle();
+  EXPECT_EQ(world.mine().front().generation, Generation(2)) << "others do not wait for it for ever";
+}
+
 TEST(SaPlan, APeerThatAnswersAndDoesNotProveHoldsUpTheDrainUntilTheHardLifetime) {
   auto world = connected();
   world.advance(1h);

@@ -15,10 +15,7 @@ struct RawAnnouncement {
   crypto::Bytes state;
 };
 
-inline constexpr std::string_view kKeysField = "fabric-keys";  ///< Endpoint.spec.backend_config
-inline constexpr std::string_view kStateField = "fabric-state";
-
-/// Reads the two fields of backend_config; malformed when one is absent or not base64.
+/// Reads names::kKeysConfig and kStateConfig of backend_config; malformed when one is absent or not base64.
 crypto::Checked<RawAnnouncement> read_backend_config(const std::map<std::string, std::string>& config);
 /// Writes them; `keys` in ascending generations.
 std::map<std::string, std::string> write_backend_config(std::span<const crypto::AnnouncedKey> keys,
@@ -36,6 +33,9 @@ using Peers = std::map<crypto::GatewayId, Peer>;
 
 /// Verifies an announcement and puts it in, unless it is older than what is known: generations and counters of a
 /// gateway never go back. On a reject `peers` is unchanged. `expected.owner` must be set.
+///
+/// A PSK that was dropped takes back nothing that was accepted: a key record that is known already, byte by byte, is
+/// not verified again, and an older one of which no PSK is held is left out, if the newest one and the state are good.
 crypto::Checked<void> accept(Peers& peers, const RawAnnouncement& raw, const crypto::PskSet& psks,
                              const crypto::Expected& expected);
 

@@ -5,6 +5,7 @@
 #include <fabric/gateway/path.hpp>
 #include <fabric/netstate/state.hpp>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -55,6 +56,9 @@ enum class DrawReason : std::uint8_t {
   requested
 };
 std::string_view to_string(DrawReason reason);
+inline constexpr std::array kAllDrawReasons = {
+    DrawReason::first,     DrawReason::age,         DrawReason::packets,      DrawReason::bytes,    DrawReason::sa_lost,
+    DrawReason::spi_clash, DrawReason::psk_changed, DrawReason::path_changed, DrawReason::requested};
 
 /// One of my generations whose private half is in memory.
 struct MyGeneration {
@@ -197,8 +201,8 @@ struct SaInputs {
   std::optional<Publication> published;            ///< What was last written; absent after a start.
   /// Published generations that the broker does not have: they left for peers through the tunnel.
   std::set<crypto::Generation> tunnel_only;
-  std::vector<crypto::PskId> psks;                 ///< Valid now.
-  std::optional<TimePoint> rotation_requested;     ///< By a person; met by a generation drawn later.
+  std::vector<crypto::PskId> psks;              ///< Valid now.
+  std::optional<TimePoint> rotation_requested;  ///< By a person; met by a generation drawn later.
   TimePoint now;
   SaLimits limits;
 };
