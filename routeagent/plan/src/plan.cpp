@@ -177,6 +177,10 @@ class Planner {
     ping.protocol = family == Family::ipv4 ? std::uint8_t{IPPROTO_ICMP} : std::uint8_t{IPPROTO_ICMPV6};
     input.push_back(ping);
     if (!is_gateway()) return;
+    FilterRule records = between_clusters(family, /*outbound=*/false);
+    records.protocol = std::uint8_t{IPPROTO_UDP};
+    records.dport = in_.records_port;
+    input.push_back(records);
     if (family == in_.node_address.family()) input.push_back({.protocol = IPPROTO_UDP, .dport = netstate::kVxlanPort});
     input.push_back({.protocol = IPPROTO_UDP, .dport = in_.natt_port});
     input.push_back({.protocol = IPPROTO_ESP});

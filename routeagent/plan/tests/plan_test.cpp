@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include <netinet/in.h>
 
@@ -86,6 +88,23 @@ TEST(RouteAgentPlan, GatewayRoutesToItsUplinkWhereThePoliciesTakeOver) {
   EXPECT_TRUE(p.desired.links.contains("vx-fabric")) << "workers send to it";
   const auto& input = p.desired.chains.at({Family::ipv4, netstate::FilterHook::filter_input});
   EXPECT_TRUE(std::ranges::any_of(input, [](const auto& r) { return r.protocol == IPPROTO_ESP; }));
+}
+
+TEST(RouteAgentPlan, RecordsOfOtherClustersEndAtGatewaysAndComeFromTheirPrefixesOnly) {
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    const auto records_of = [&](const Plan& p) {
+      std::vector<netstate::FilterRule> result;
+      std::ranges::copy_if(p.desired.chains.at({family, netstate::FilterHook::filter_input}),
+                           std::back_inserter(result), [](const auto& r) { return r.dport == 4801; });
+      return result;
+    };
+    const auto rules = records_of(plan(gateway()));
+    ASSERT_EQ(rules.size(), 1U) << net::to_string(family);
+    EXPECT_EQ(rules[0].src_set, family == Family::ipv4 ? "fabric-remote-4" : "fabric-remote-6");
+    EXPECT_EQ(rules[0].dst_set, family == Family::ipv4 ? "fabric-local-4" : "fabric-local-6");
+    EXPECT_EQ(rules[0].protocol, IPPROTO_UDP);
+    EXPECT_TRUE(records_of(plan(worker())).empty()) << net::to_string(family);
+  }
 }
 
 TEST(RouteAgentPlan, SetsHoldBothSidesPerFamily) {

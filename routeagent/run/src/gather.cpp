@@ -1,3 +1,4 @@
+#include <fabric/api/names.hpp>
 #include <fabric/routeagent/gather.hpp>
 
 #include <algorithm>
@@ -74,6 +75,7 @@ Result<Inputs> gather(const Options& options, const Objects& objects, netstate::
   inputs.gateways = gateway_nodes(objects);
   inputs.encapsulation = encapsulation(options, objects);
   inputs.natt_port = options.natt_port;
+  inputs.records_port = api::names::kRecordsPort;
   inputs.facts = std::move(facts);
   inputs.changed_sysctls = std::move(changed_sysctls);
   return inputs;

@@ -30,6 +30,7 @@ struct Inputs {
   std::vector<GatewayNode> gateways;                              ///< Of this cluster.
   Encapsulation encapsulation;                                    ///< Between the clusters.
   std::uint16_t natt_port = 4500;                                 ///< UDP port of encapsulated ESP and of probes.
+  std::uint16_t records_port = 4801;  ///< UDP port of announcements between gateways, through the tunnel.
   netstate::HostFacts facts;
   std::map<std::string, std::string> changed_sysctls;  ///< Those that we changed already, from the observed state.
 };
