@@ -148,6 +148,10 @@ Result<void> Agent::open_ring() {
   ring_ = std::make_unique<KeyRing>(std::move(ring));
   announcer_ =
       std::make_unique<Announcer>(options_, *ring_, env_.local, broker_or_local(env_), credentials_.broker_namespace);
+  if (env_.tunnel != nullptr) {
+    tunnel_ = std::make_unique<TunnelRecords>(ring_->self(), ring_->instance(), credentials_.psks, membership_,
+                                              *env_.tunnel, env_.runtime, [this] { wake_.notify(); });
+  }
   log::info("new instance", {{"instance", crypto::to_hex(ring_->instance())}});
   return {};
 }
@@ -176,8 +180,10 @@ Task<Result<void>> Agent::run() {
 }
 
 Duration Agent::pause(TimePoint now) const {
-  if (!next_wake_) return kEvidenceInterval;
-  return std::clamp(*next_wake_ - now, Duration{kSettle}, kEvidenceInterval);
+  Duration wait = next_wake_ ? *next_wake_ - now : kEvidenceInterval;
+  if (const auto next = tunnel_ ? tunnel_->next() : std::nullopt)
+    wait = std::min(wait, std::chrono::ceil<Duration>(*next - env_.runtime.clock.steady()));
+  return std::clamp(wait, Duration{kSettle}, kEvidenceInterval);
 }
 
 Task<Result<void>> Agent::reconcile() {
@@ -296,6 +302,7 @@ SaPlan Agent::plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed
                   .peers = peers_,
                   .observed = observed,
                   .published = announcer_->published(),
+                  .tunnel_only = announcer_->tunnel_only(),
                   .psks = credentials_.psks.ids(),
                   .now = now,
                   .limits = {.rotate_after = rotate}};
@@ -380,11 +387,26 @@ Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State
 
 Task<void> Agent::carry_out(SaPlan sas, Situation situation) {
   drop_generations(sas);
-  if (auto publication = to_be_published(sas, situation); publication && publishing_.due(env_.runtime.clock.steady()))
+  auto publication = to_be_published(sas, situation);
+  if (publication) {
+    const auto worded = announcer_->word(*publication, situation);
+    if (!worded) note(publishing_, worded);
+  }
+  tell_peers();
+  if (publication && publishing_.due(env_.runtime.clock.steady()))
     co_await publish(*std::move(publication), std::move(situation));
   if (co_await async::cancelled()) co_return;
   if (announcer_->local_due() && local_endpoint_.due(env_.runtime.clock.steady()))
     note(local_endpoint_, co_await announcer_->write_local());
+}
+
+/// Comes before the broker is asked, which may take its time to answer. What left for one peer counts as published: it
+/// may be known from then on.
+void Agent::tell_peers() {
+  if (!tunnel_ || announcer_->worded() == nullptr) return;
+  tunnel_->listen_at(situation_.health_check);
+  const auto& said = *announcer_->worded();
+  if (tunnel_->tell(said.keys, said.state) && announcer_->note_left()) wake_.notify();
 }
 
 /// Comes before publishing: a private half whose SAs are gone does not wait for a broker that is away.
@@ -402,7 +424,7 @@ std::optional<Publication> Agent::to_be_published(const SaPlan& sas, const Situa
     if (const auto* publish = std::get_if<Publish>(&action)) return publish->publication;
   }
   if (!announcer_->published()) return std::nullopt;
-  if (!announcer_->says(situation)) return announcer_->published();
+  if (!announcer_->says(situation) || announcer_->broker_lags()) return announcer_->published();
   const bool settled = published_at_ + kReadBack <= env_.runtime.clock.steady();
   if (!settled || !broker_endpoints_.store().synced()) return std::nullopt;
   const auto there = at_broker();
@@ -429,8 +451,7 @@ void Agent::note(Retry& retry, const Result<void>& outcome) {
 }
 
 Task<void> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>> carried) {
-  if (!elector_->is_leader() || !broker_endpoints_.store().synced() || !broker_clusters_.store().synced()) co_return;
-  if (co_await async::cancelled() || !copying_.due(env_.runtime.clock.steady())) co_return;
+  if (!elector_->is_leader() || co_await async::cancelled() || !copying_.due(env_.runtime.clock.steady())) co_return;
   const CopyInputs inputs{.own_cluster = options_.cluster_id,
                           .ns = options_.ns,
                           .broker_endpoints = broker_endpoints_.store().snapshot(),
@@ -438,6 +459,7 @@ Task<void> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>> carrie
                           .local_endpoints = endpoints_.store().snapshot(),
                           .local_clusters = clusters_.store().snapshot(),
                           .membership = &membership_,
+                          .broker_known = broker_endpoints_.store().synced() && broker_clusters_.store().synced(),
                           .carried = std::move(carried)};
   note(copying_, co_await write_copies(env_.local, plan_copies(inputs)));
 }

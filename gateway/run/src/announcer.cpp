@@ -21,7 +21,7 @@ std::string first_text(const std::vector<net::IpAddress>& addresses) {
 
 }  // namespace
 
-Result<api::Endpoint> Announcer::build(const Publication& publication, const Situation& situation) {
+Result<Announcement> Announcer::build(const Publication& publication, const Situation& situation) {
   if (situation.private_addresses.empty()) return fail(Errc::unavailable, "Node '{}' has no InternalIP", options_.node);
   crypto::StateRecord record{.private_addresses = situation.private_addresses,
                              .public_addresses = situation.public_addresses,
@@ -35,7 +35,8 @@ Result<api::Endpoint> Announcer::build(const Publication& publication, const Sit
   api::Endpoint endpoint;
   for (const auto& prefix : record.prefixes)
     endpoint.spec.subnets.push_back(prefix.to_string());
-  FABRIC_TRY(const auto state, ring_.sign_state(std::move(record)));
+  FABRIC_TRY(auto state, ring_.sign_state(std::move(record)));
+  auto keys = ring_.records(publication.generations);
   const api::ClusterId cluster(options_.cluster_id);
   const auto& cable_address = situation.private_addresses.front();
   endpoint.metadata.name = api::endpoint_name(cluster, cable_address);
@@ -47,31 +48,60 @@ Result<api::Endpoint> Announcer::build(const Publication& publication, const Sit
   endpoint.spec.public_ip = first_text(situation.public_addresses);
   endpoint.spec.nat_enabled = situation.nat;
   endpoint.spec.backend = names::kXfrmBackend;
-  for (auto& [key, value] : write_backend_config(ring_.records(publication.generations), state))
+  for (auto& [key, value] : write_backend_config(keys, state))
     endpoint.spec.backend_config[key] = value;
   endpoint.spec.backend_config[std::string(names::kUdpPortConfig)] = fmt::format("{}", options_.natt_port);
   endpoint.spec.backend_config[std::string(names::kPreferredServerConfig)] =
       options_.preferred_server ? "true" : "false";
-  return endpoint;
+  return Announcement{.publication = publication,
+                      .situation = situation,
+                      .keys = std::move(keys),
+                      .state = std::move(state),
+                      .endpoint = std::move(endpoint)};
+}
+
+Result<void> Announcer::word(const Publication& publication, const Situation& situation) {
+  if (worded_ && worded_->publication == publication && worded_->situation == situation) return {};
+  FABRIC_TRY(worded_, build(publication, situation));
+  return {};
+}
+
+bool Announcer::note_left() {
+  if (!worded_ || published_counter_ == worded_->state.record.counter) return false;
+  published_ = worded_->publication;
+  situation_ = worded_->situation;
+  published_counter_ = worded_->state.record.counter;
+  local_due_ = true;
+  return true;
+}
+
+std::set<crypto::Generation> Announcer::tunnel_only() const {
+  std::set<crypto::Generation> result;
+  if (published_) result.insert(published_->generations.begin(), published_->generations.end());
+  if (at_broker_) {
+    for (const auto generation : at_broker_->generations)
+      result.erase(generation);
+  }
+  return result;
 }
 
 async::Task<Result<void>> Announcer::publish(Publication publication, Situation situation) {
-  FABRIC_CO_TRY(api::Endpoint endpoint, build(publication, situation));
-  api::Endpoint at_broker = endpoint;
+  FABRIC_CO_CHECK(word(publication, situation));
+  api::Endpoint at_broker = worded_->endpoint;
   at_broker.metadata.ns = broker_namespace_;
   at_broker.metadata.labels[std::string(names::kClusterIdLabel)] = options_.cluster_id;
   const auto written = co_await broker_.apply(std::move(at_broker), as_gateway());
   if (!written) co_return Result<void>(std::unexpected(written.error())).with("publishing the Endpoint at the broker");
-  published_ = std::move(publication);
-  situation_ = std::move(situation);
-  endpoint_ = std::move(endpoint);
+  note_left();
+  at_broker_ = published_;
+  broker_counter_ = published_counter_;
   local_due_ = true;
   co_return Result<void>();
 }
 
 async::Task<Result<void>> Announcer::write_local() {
-  if (!endpoint_) co_return Result<void>();
-  api::Endpoint endpoint = *endpoint_;
+  if (!worded_) co_return Result<void>();
+  api::Endpoint endpoint = worded_->endpoint;
   endpoint.metadata.ns = options_.ns;
   const auto written = co_await local_.apply(std::move(endpoint), as_gateway());
   if (!written) co_return Result<void>(std::unexpected(written.error())).with("writing the local Endpoint");

@@ -1,3 +1,4 @@
+#include <fabric/api/names.hpp>
 #include <fabric/async/clock.hpp>
 #include <fabric/async/task_group.hpp>
 #include <fabric/async/worker.hpp>
@@ -82,8 +83,9 @@ Result<void> run(const Options& options) {
   }
   const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
   async::TaskGroup group(io.get_executor());
+  UdpTunnelPort tunnel(group, io.get_executor(), clock, api::names::kRecordsPort);
   Agent agent(options, credentials ? *std::move(credentials) : Credentials{},
-              {*local.client, broker.client.get(), *kernel, entropy, runtime, health});
+              {*local.client, broker.client.get(), *kernel, entropy, runtime, health, &tunnel});
   group.spawn("http server", server->run());
   group.spawn("kernel changes", watch_kernel(monitor, agent));
   if (encap) {

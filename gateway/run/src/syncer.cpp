@@ -101,6 +101,10 @@ CopyPlan plan_copies(const CopyInputs& inputs) {
   CopyPlan plan;
   plan_endpoints(inputs, plan);
   plan_clusters(inputs, plan);
+  if (!inputs.broker_known) {
+    plan.stale_endpoints.clear();
+    plan.stale_clusters.clear();
+  }
   return plan;
 }
 

@@ -15,6 +15,7 @@
 #include <fabric/gateway/policy_plan.hpp>
 #include <fabric/gateway/retry.hpp>
 #include <fabric/gateway/status.hpp>
+#include <fabric/gateway/tunnel_records.hpp>
 #include <fabric/kernel/kernel.hpp>
 #include <fabric/kube/client.hpp>
 #include <fabric/telemetry/health.hpp>
@@ -33,6 +34,7 @@ struct Environment {
   crypto::Entropy& entropy;
   controller::Runtime runtime;
   telemetry::Health& health;
+  TunnelPort* tunnel = nullptr;  ///< Null: announcements go by the broker only.
 };
 
 /// The gateway agent of one node: stores and kernel → SA, policy and status plans → kernel and records. Belongs to the
@@ -61,6 +63,7 @@ class Agent {
   async::Task<Result<void>> apply(const netstate::State& observed, netstate::State desired, SaMemory& memory);
   async::Task<void> carry_out(SaPlan sas, Situation situation);
   async::Task<void> publish(Publication publication, Situation situation);
+  void tell_peers();
   async::Task<void> copy_down(std::map<std::string, std::vector<net::Cidr>> carried);
   Result<Situation> situation(const netstate::HostFacts& facts) const;
   std::map<crypto::GatewayId, PeerKeys> peer_keys(const LocalEnd& local) const;
@@ -99,6 +102,7 @@ class Agent {
   std::unique_ptr<Pinger> pinger_;  ///< Null when health checks are off.
   std::unique_ptr<KeyRing> ring_;
   std::unique_ptr<Announcer> announcer_;
+  std::unique_ptr<TunnelRecords> tunnel_;  ///< Null without a port.
   SaTracker tracker_;
   SaMemory memory_;
   SaPlan sas_;  ///< Of the last run, for status.

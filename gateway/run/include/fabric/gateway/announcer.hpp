@@ -6,6 +6,7 @@
 #include <fabric/kube/client.hpp>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,18 @@ struct Situation {
   bool operator==(const Situation&) const = default;
 };
 
+/// What this gateway says, signed. The same bytes go to the broker and through the tunnel.
+struct Announcement {
+  Publication publication;
+  Situation situation;
+  std::vector<crypto::AnnouncedKey> keys;
+  crypto::AnnouncedState state;
+  api::Endpoint endpoint;
+};
+
 /// Writes this gateway's Endpoint: first at the broker, where the others read it, then locally, where route agents and
-/// the next start of this gateway do. Belongs to the io thread.
+/// the next start of this gateway do. What left through the tunnel counts as published too, since somebody may know it.
+/// Belongs to the io thread.
 class Announcer {
  public:
   Announcer(const Options& options, KeyRing& ring, kube::Client& local, kube::Client& broker,
@@ -35,14 +46,29 @@ class Announcer {
         broker_(broker),
         broker_namespace_(std::move(broker_namespace)) {}
 
-  /// Signs a new state record and writes it at the broker. Success means that the broker has it; the local Endpoint is
-  /// due from then on.
+  /// Signs a new state record, unless this is what was worded last.
+  Result<void> word(const Publication& publication, const Situation& situation);
+
+  /// What was worded last; null before.
+  const Announcement* worded() const { return worded_ ? &*worded_ : nullptr; }
+
+  /// Words this and writes it at the broker. Success means that the broker has it; the local Endpoint is due from then
+  /// on.
   async::Task<Result<void>> publish(Publication publication, Situation situation);
 
-  /// Whether the local Endpoint lags behind what the broker has.
+  /// What was worded last left through the tunnel. True when it counts as published only now.
+  bool note_left();
+
+  /// Whether the broker does not have what was published last.
+  bool broker_lags() const { return published_counter_ != broker_counter_; }
+
+  /// Generations that were published through the tunnel and that the broker does not have.
+  std::set<crypto::Generation> tunnel_only() const;
+
+  /// Whether the local Endpoint lags behind what was published.
   bool local_due() const { return local_due_; }
 
-  /// Writes the local Endpoint as it was last written at the broker.
+  /// Writes the local Endpoint as it was worded last.
   async::Task<Result<void>> write_local();
 
   const std::optional<Publication>& published() const { return published_; }
@@ -50,20 +76,23 @@ class Announcer {
   /// Whether what was last published says this.
   bool says(const Situation& situation) const { return situation_ == situation; }
 
-  /// The Endpoint as last written at the broker; null before.
-  const api::Endpoint* endpoint() const { return endpoint_ ? &*endpoint_ : nullptr; }
+  /// The Endpoint as last worded; null before.
+  const api::Endpoint* endpoint() const { return worded_ ? &worded_->endpoint : nullptr; }
 
  private:
-  Result<api::Endpoint> build(const Publication& publication, const Situation& situation);
+  Result<Announcement> build(const Publication& publication, const Situation& situation);
 
   const Options& options_;
   KeyRing& ring_;
   kube::Client& local_;
   kube::Client& broker_;
   std::string broker_namespace_;
+  std::optional<Announcement> worded_;
   std::optional<Publication> published_;
-  std::optional<Situation> situation_;
-  std::optional<api::Endpoint> endpoint_;
+  std::optional<Publication> at_broker_;
+  std::optional<Situation> situation_;   ///< As published.
+  std::uint64_t published_counter_ = 0;  ///< Of the state records.
+  std::uint64_t broker_counter_ = 0;
   bool local_due_ = false;
 };
 

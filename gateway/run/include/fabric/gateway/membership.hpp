@@ -24,6 +24,16 @@ class Membership {
   void read_clusters(const controller::Store<api::Cluster>& clusters);
   /// Verifies announcements of other clusters that changed since the last call.
   void read_endpoints(const controller::Store<api::Endpoint>& endpoints, TimePoint now);
+
+  struct Taken {
+    crypto::GatewayId owner;
+    std::uint64_t counter = 0;  ///< StateRecord::counter of what is known of it now.
+    bool news = false;
+  };
+
+  /// Takes an announcement that came from another gateway: verified like that of an object, against the same
+  /// generations and counters. An older one than what is known is right and no news.
+  crypto::Checked<Taken> take(const RawAnnouncement& raw, TimePoint now);
   /// Marks peers whose announcement stands in none of these stores, takes the mark off those that are back, and forgets
   /// those whose time is over. Copies are no proof of presence: pass originals.
   void note_absent(const std::vector<const controller::Store<api::Endpoint>*>& stores, TimePoint now, Duration keep);

@@ -28,10 +28,12 @@ struct CopyInputs {
   controller::Store<api::Endpoint>::Snapshot local_endpoints;
   controller::Store<api::Cluster>::Snapshot local_clusters;
   const Membership* membership = nullptr;
+  bool broker_known = true;  ///< Otherwise, as after a start without a broker, no copy counts as stale.
   std::map<std::string, std::vector<net::Cidr>> carried;  ///< Prefixes that the policies carry, by cluster.
 };
 
-/// Only what was verified is copied, with the prefixes that are carried. A copy goes when its owner is no known peer
+/// Only what was verified is copied, whichever way it came, with the prefixes that are carried: a gateway that starts
+/// while the broker is away goes on with the copies. A copy goes when its owner is no known peer
 /// any more: a broker that lost its objects is no reason to forget anybody (see Membership::note_absent).
 CopyPlan plan_copies(const CopyInputs& inputs);
 
