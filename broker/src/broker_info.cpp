@@ -12,7 +12,6 @@ namespace {
 using json::Object;
 using json::Value;
 
-constexpr std::size_t kMinPskSize = 32;  // 256 bits: what protects a recording from a quantum computer (RFC 8784)
 constexpr std::size_t kMaxText = std::size_t{1} << 20U;  // a ConfigMap holds at most 1 MiB
 constexpr std::size_t kMaxDepth = 32;                    // managedFields of a real Secret nest about ten deep
 constexpr std::string_view kCopyAgain =
@@ -111,17 +110,38 @@ Result<ClientToken> read_client(const Value& root) {
   return client;
 }
 
-Result<Secret> read_psk(const Value& root, std::vector<std::string>& warnings) {
-  FABRIC_TRY(Secret psk, secret_datum(root, "ipsecPSK", names::kPskKey));
-  if (psk.size() < kMinPskSize) {
-    return fail(Errc::invalid, "brokerInfo: ipsecPSK.data.psk has {} bytes, at least {} are needed: {}", psk.size(),
-                kMinPskSize, kCopyAgain);
+Result<Secret> read_psk(const Value& root, std::string_view key, std::vector<std::string>& warnings) {
+  FABRIC_TRY(Secret psk, secret_datum(root, "ipsecPSK", key));
+  if (psk.size() < crypto::kMinPskSize) {
+    return fail(Errc::invalid, "brokerInfo: ipsecPSK.data.{} has {} bytes, at least {} are needed: {}", key, psk.size(),
+                crypto::kMinPskSize, kCopyAgain);
   }
   if (psk.size() != kPskSize) {
     warnings.push_back(
-        fmt::format("brokerInfo: ipsecPSK.data.psk has {} bytes where {} are usual", psk.size(), kPskSize));
+        fmt::format("brokerInfo: ipsecPSK.data.{} has {} bytes where {} are usual", key, psk.size(), kPskSize));
   }
   return psk;
+}
+
+Result<crypto::PskBundle> read_psks(const Value& root, std::vector<std::string>& warnings) {
+  crypto::PskBundle bundle;
+  FABRIC_TRY(bundle.psk, read_psk(root, names::kPskKey, warnings));
+  const Value* data = root.find_nocase("ipsecPSK")->find_nocase("data");
+  if (data->find_nocase(names::kPskNumberKey) != nullptr) {
+    FABRIC_TRY(const Secret text, secret_datum(root, "ipsecPSK", names::kPskNumberKey));
+    const auto number = crypto::parse_psk_number(text.reveal_text());
+    if (!number) {
+      return fail(Errc::invalid, "brokerInfo: ipsecPSK.data.number: {}: {}", number.error().message(), kCopyAgain);
+    }
+    bundle.number = *number;
+  }
+  if (data->find_nocase(names::kPskPreviousKey) != nullptr) {
+    FABRIC_TRY(bundle.previous, read_psk(root, names::kPskPreviousKey, warnings));
+  }
+  if (const auto fits = crypto::make_psk_set(bundle); !fits) {
+    return fail(Errc::invalid, "brokerInfo: ipsecPSK.data: {}: {}", fits.error().message(), kCopyAgain);
+  }
+  return bundle;
 }
 
 void read_optional_fields(const Value& root, BrokerInfo& info) {
@@ -155,9 +175,9 @@ Value write_client(const ClientToken& client) {
 }
 
 /// knitnet writes a Secret here that was never sent to an API server: no kind, no type, no time of creation.
-Value write_psk(const Secret& psk) {
+Value write_psk(const crypto::PskBundle& psk) {
   return Object{{"metadata", Object{{"name", names::kPskSecret}, {"creationTimestamp", nullptr}}},
-                {"data", Object{{std::string(names::kPskKey), json::encode_base64(psk.reveal())}}}};
+                {"data", psk_data(psk)}};
 }
 
 json::Array write_strings(const std::vector<std::string>& strings) {
@@ -165,6 +185,13 @@ json::Array write_strings(const std::vector<std::string>& strings) {
 }
 
 }  // namespace
+
+Object psk_data(const crypto::PskBundle& psk) {
+  Object data{{std::string(names::kPskKey), json::encode_base64(psk.psk.reveal())}};
+  if (psk.number != 1) data.emplace(names::kPskNumberKey, json::encode_base64(std::to_string(psk.number)));
+  if (psk.previous) data.emplace(names::kPskPreviousKey, json::encode_base64(psk.previous->reveal()));
+  return data;
+}
 
 std::string write_broker_info(const BrokerInfo& info) {
   Object root;
@@ -198,7 +225,7 @@ Result<ReadBrokerInfo> read_broker_info(std::string_view text) {
   ReadBrokerInfo read;
   FABRIC_TRY(read.info.url, read_url(*root));
   FABRIC_TRY(read.info.client, read_client(*root));
-  FABRIC_TRY(read.info.psk, read_psk(*root, read.warnings));
+  FABRIC_TRY(read.info.psk, read_psks(*root, read.warnings));
   read_optional_fields(*root, read.info);
   return read;
 }

@@ -33,6 +33,11 @@ IdentityProof prove_identity(const crypto::Psk& psk, std::string_view cluster_id
   return {crypto::to_base64(identity), crypto::to_base64(crypto::identity_mac(psk, cluster_id, identity))};
 }
 
+IdentityProof prove_identity(const crypto::PskSet& psks, std::string_view cluster_id,
+                             const crypto::Ed25519Public& identity) {
+  return {crypto::to_base64(identity), crypto::identity_macs(psks, cluster_id, identity)};
+}
+
 Result<crypto::Ed25519Public> verify_identity(const crypto::PskSet& psks, std::string_view cluster_id,
                                               const IdentityProof& proof) {
   if (proof.identity.empty() || proof.mac.empty()) {
@@ -42,10 +47,7 @@ Result<crypto::Ed25519Public> verify_identity(const crypto::PskSet& psks, std::s
   FABRIC_TRY(const auto identity,
              crypto::ed25519_public_from_base64(proof.identity)
                  .with(fmt::format("Cluster {}: annotation {}", cluster_id, names::kIdentityAnnotation)));
-  FABRIC_TRY(const auto mac,
-             crypto::from_base64(proof.mac, sizeof(crypto::Digest))
-                 .with(fmt::format("Cluster {}: annotation {}", cluster_id, names::kIdentityMacAnnotation)));
-  if (!crypto::check_identity_mac(psks, cluster_id, identity, mac)) {
+  if (!crypto::check_identity_macs(psks, cluster_id, identity, proof.mac)) {
     return fail(Errc::invalid,
                 "Cluster {}: annotation {} was not made with this federation's PSK: let that cluster join again",
                 cluster_id, names::kIdentityMacAnnotation);

@@ -4,17 +4,14 @@
 
 #include <algorithm>
 
+#include "member_answer.hpp"
+
 namespace fabric::broker {
 namespace {
 
 constexpr std::string_view kAction = "action";
 constexpr std::string_view kLeave = "leave";
-constexpr std::string_view kClusterId = "clusterID";
-constexpr std::string_view kPublicKey = "publicKey";
-constexpr std::string_view kIdentity = "identity";
-constexpr std::string_view kMac = "mac";
 constexpr std::string_view kSignature = "signature";
-constexpr std::string_view kSealedToken = "sealedToken";
 constexpr std::string_view kRefusedKey = "refusedKey";
 constexpr std::string_view kRefusedReason = "refusedReason";
 constexpr std::size_t kMaxSealed = std::size_t{64} << 10U;  // service account tokens are about 1 KiB
@@ -23,27 +20,8 @@ std::string seal_context(std::string_view cluster_id) {
   return fmt::format("fabric/v1 member-token {}", cluster_id);
 }
 
-/// What the MAC of an answer covers. Cluster ids hold no line feed and base64 neither, so that the text is unambiguous.
-std::string answer_text(std::string_view cluster_id, std::string_view key, std::string_view identity,
-                        std::string_view sealed) {
-  return fmt::format("fabric/v1 member-answer\n{}\n{}\n{}\n{}", cluster_id, key, identity, sealed);
-}
-
 std::string leave_text(std::string_view cluster_id, std::string_view identity) {
   return fmt::format("fabric/v1 leave\n{}\n{}", cluster_id, identity);
-}
-
-std::string_view at(const ConfigData& data, std::string_view key) {
-  const auto found = data.find(key);
-  return found == data.end() ? std::string_view() : std::string_view(found->second);
-}
-
-bool mac_matches(const crypto::PskSet& psks, std::string_view message, crypto::ByteView mac) {
-  for (const crypto::PskId& id : psks.ids()) {
-    const crypto::Psk* psk = psks.find(id);
-    if (psk != nullptr && psk->check(crypto::view_of(message), mac)) return true;
-  }
-  return false;
 }
 
 bool signature_matches(const crypto::Ed25519Public& identity, std::string_view message, std::string_view base64) {
@@ -68,8 +46,7 @@ struct Refuser {
 JoinDecision verify_leave(const crypto::PskSet& psks, const ConfigData& data, JoinRequest request,
                           const Refuser& refuse, const std::optional<crypto::Ed25519Public>& pinned) {
   const std::string text = leave_text(request.cluster_id, at(data, kIdentity));
-  const auto mac = crypto::from_base64(at(data, kMac), sizeof(crypto::Digest));
-  if (!mac || !mac_matches(psks, text, *mac)) return refuse("mac is not of this federation's PSK");
+  if (!mac_matches(psks, text, at(data, kMac))) return refuse("mac is not of this federation's PSK");
   if (!pinned || *pinned != request.identity)
     return refuse("the cluster that wants to leave is not the one that joined");
   if (!signature_matches(*pinned, text, at(data, kSignature))) return refuse("signature is wrong");
@@ -124,6 +101,12 @@ JoinDecision verify_join_request(const crypto::PskSet& psks, std::string_view ob
     return refuse(
         "mac is not of this federation's PSK: copy ConfigMap submariner-broker-info from the broker cluster again");
   }
+  if (!constant_time_equal(crypto::join_request_mac(*psks.newest(), request.cluster_id, *reply_key, *identity), *mac)) {
+    return refuse(fmt::format(
+        "mac is of a PSK that is being replaced by PSK {}, with which nobody can join any more: copy ConfigMap "
+        "submariner-broker-info from the broker cluster again",
+        psks.newest()->id().number));
+  }
   if (pinned && *pinned != *identity) {
     return refuse(fmt::format(
         "cluster id '{}' is taken by a cluster with another identity: choose another joinConfig.clusterID, or, if "
@@ -173,8 +156,7 @@ Result<MemberAnswer> read_member_answer(const crypto::PskSet& psks, std::string_
         fmt::format("ConfigMap {}/{} at the broker", names::kBrokerNamespace, member_answer_name(cluster_id));
     const std::string covered =
         answer_text(cluster_id, at(answer, kPublicKey), at(answer, kIdentity), at(answer, kSealedToken));
-    const auto mac = crypto::from_base64(at(answer, kMac), sizeof(crypto::Digest));
-    if (!mac || !mac_matches(psks, covered, *mac)) {
+    if (!mac_matches(psks, covered, at(answer, kMac))) {
       return fail(Errc::invalid, "{}: mac is not of this federation's PSK: delete it there to be answered anew", name);
     }
     FABRIC_TRY(const crypto::Bytes sealed,

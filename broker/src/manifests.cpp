@@ -141,6 +141,20 @@ Value client_policy(const FabricRef& fabric) {
                                             names::kJoinRequestPrefix)}})});
 }
 
+/// Get by name, no list: an answer can be opened only by who asked.
+Value client_role(const FabricRef& fabric, const std::vector<std::string>& asking) {
+  Array rules = array(rule("", array("configmaps"), array("create")));
+  if (!asking.empty()) {
+    Array answers;
+    for (const std::string& id : asking)
+      answers.emplace_back(member_answer_name(id));
+    Value read = rule("", array("configmaps"), array("get"));
+    read["resourceNames"] = std::move(answers);
+    rules.push_back(std::move(read));
+  }
+  return role(fabric, kClientRole, std::move(rules));
+}
+
 Value config_map(const FabricRef& fabric, std::string_view name, Object data) {
   Value out = object("v1", "ConfigMap", metadata(fabric, name));
   out["data"] = std::move(data);
@@ -163,7 +177,7 @@ std::vector<Value> submariner_crds() {
   return out;
 }
 
-std::vector<Value> broker_manifests(const FabricRef& fabric) {
+std::vector<Value> broker_manifests(const FabricRef& fabric, const std::vector<std::string>& asking) {
   std::vector<Value> out;
   Value ns = object("v1", "Namespace", metadata(fabric, names::kBrokerNamespace, ""));
   ns["metadata"]["labels"]["submariner.io/broker"] = "true";
@@ -173,8 +187,7 @@ std::vector<Value> broker_manifests(const FabricRef& fabric) {
   out.push_back(client_policy(fabric));
   out.push_back(admission_binding(fabric, kClientPolicy));
   out.push_back(object("v1", "ServiceAccount", metadata(fabric, names::kBrokerClientAccount)));
-  // Get, but not list: an answer can be read only by whoever knows the cluster id, and opened only by who asked.
-  out.push_back(role(fabric, kClientRole, array(rule("", array("configmaps"), array("create", "get")))));
+  out.push_back(client_role(fabric, asking));
   out.push_back(role_binding(fabric, kClientRole, kClientRole, names::kBrokerClientAccount));
   out.push_back(token_secret(fabric, kClientTokenSecret, names::kBrokerClientAccount));
   out.push_back(role(fabric, names::kMemberRole,
@@ -183,11 +196,30 @@ std::vector<Value> broker_manifests(const FabricRef& fabric) {
   return out;
 }
 
-Value psk_secret(const FabricRef& fabric, std::string_view ns, const Secret& psk) {
+Value psk_secret(const FabricRef& fabric, std::string_view ns, const crypto::PskBundle& psk) {
   Value out = object("v1", "Secret", metadata(fabric, names::kPskSecret, ns));
   out["type"] = "Opaque";
-  out["data"] = Object{{std::string(names::kPskKey), json::encode_base64(psk.reveal())}};
+  out["data"] = psk_data(psk);
   return out;
+}
+
+Result<crypto::PskBundle> read_psk_secret(const api::SecretObject& secret) {
+  const auto refuse = [&](std::string_view what) {
+    return fail(Errc::invalid, "Secret {}/{}: {}: restore the one that members have, or delete the Secret",
+                secret.metadata.ns, secret.metadata.name, what);
+  };
+  crypto::PskBundle bundle;
+  const Secret* psk = secret.find(names::kPskKey);
+  if (psk == nullptr || psk->empty()) return refuse(fmt::format("key {} is missing or empty", names::kPskKey));
+  bundle.psk = psk->duplicate();
+  if (const Secret* number = secret.find(names::kPskNumberKey)) {
+    const auto parsed = crypto::parse_psk_number(number->reveal_text());
+    if (!parsed) return refuse(fmt::format("key {}: {}", names::kPskNumberKey, parsed.error().message()));
+    bundle.number = *parsed;
+  }
+  if (const Secret* previous = secret.find(names::kPskPreviousKey)) bundle.previous = previous->duplicate();
+  if (const auto fits = crypto::make_psk_set(bundle); !fits) return refuse(fits.error().message());
+  return bundle;
 }
 
 Value globalnet_info(const FabricRef& fabric, const GlobalnetOptions& options) {
@@ -210,6 +242,11 @@ std::vector<Value> member_manifests(std::string_view cluster_id) {
   std::vector<Value> out;
   out.push_back(object("v1", "ServiceAccount", metadata(none, account)));
   out.push_back(role_binding(none, member_binding_name(cluster_id), names::kMemberRole, account));
+  // A watch of one object needs list, too; the name restricts all three to it.
+  Value own_answer = rule("", array("configmaps"), array("get", "list", "watch"));
+  own_answer["resourceNames"] = array(member_answer_name(cluster_id));
+  out.push_back(role(none, member_answer_role_name(cluster_id), array(std::move(own_answer))));
+  out.push_back(role_binding(none, member_answer_role_name(cluster_id), member_answer_role_name(cluster_id), account));
   out.push_back(token_secret(none, member_token_name(cluster_id), account));
   return out;
 }

@@ -26,7 +26,7 @@ BrokerInfo sample() {
   info.url = "https://203.0.113.1:6443";
   info.client = {"submariner-k8s-broker-client-token", "submariner-k8s-broker", std::string(kPem),
                  Secret::from_text(kToken)};
-  info.psk = Secret::from_text("0123456789abcdef0123456789abcdef0123456789abcdef");
+  info.psk.psk = Secret::from_text("0123456789abcdef0123456789abcdef0123456789abcdef");
   info.components = {"connectivity", "service-discovery"};
   info.service_discovery = true;
   info.globalnet_cidr_range = "242.0.0.0/16";
@@ -73,6 +73,31 @@ TEST(BrokerInfo, ReadsWhatItWrites) {
   EXPECT_THAT(read->warnings, IsEmpty());
 }
 
+TEST(BrokerInfo, CarriesBothPsksOfARotation) {
+  BrokerInfo info = sample();
+  info.psk.number = 7;
+  info.psk.previous = Secret::from_text(std::string(48, 'p'));
+  const auto read = read_broker_info(write_broker_info(info));
+  ASSERT_TRUE(read.has_value()) << read.error().message();
+  EXPECT_TRUE(read->info.psk.equals(info.psk));
+}
+
+TEST(BrokerInfo, RefusesPsksThatDoNotFit) {
+  const std::string previous = b64(std::string(48, 'p'));
+  const std::tuple<std::string_view, Object, std::string_view> rows[] = {
+      {"no number", {{"number", b64("two")}}, "ipsecPSK.data.number: the number of a PSK"},
+      {"number 0", {{"number", b64("0")}}, "ipsecPSK.data.number"},
+      {"previous of the first", {{"previous", previous}}, "PSK 1 has no previous one"},
+      {"short previous", {{"number", b64("2")}, {"previous", b64("short")}}, "ipsecPSK.data.previous has 5 bytes"},
+      {"twice the same", {{"number", b64("2")}, {"previous", b64(std::string(48, 'k'))}}, "the same as the previous"}};
+  for (const auto& [name, more, says] : rows) {
+    Value info = good();
+    for (const auto& [key, value] : more)
+      info["ipsecPSK"]["data"][key] = value;
+    EXPECT_THAT(error_of(packed(info)), HasSubstr(std::string(says))) << name;
+  }
+}
+
 TEST(BrokerInfo, WritesTheFormOfKnitnet) {
   const std::string text = write_broker_info(sample());
   EXPECT_EQ(text.size() % 4, 0U);
@@ -99,7 +124,7 @@ TEST(BrokerInfo, ReadsTheSampleOfTheDesignDocument) {
   EXPECT_EQ(read->info.client.secret_name, "submariner-k8s-broker-admin-token-n54fm");
   EXPECT_EQ(read->info.client.ns, "submariner-k8s-broker");
   EXPECT_EQ(read->info.client.token.size(), 1017U);
-  EXPECT_EQ(read->info.psk.size(), 48U);
+  EXPECT_EQ(read->info.psk.psk.size(), 48U);
   EXPECT_THAT(read->info.components, IsEmpty());
   EXPECT_THAT(read->warnings, IsEmpty());
 }

@@ -117,6 +117,23 @@ TEST_F(Join, RefusesARequestMadeWithAnotherPsk) {
   EXPECT_THAT(decision.refused->text, HasSubstr("mac is not of this federation's PSK"));
 }
 
+TEST_F(Join, LetsNobodyInWithAPskThatIsBeingReplacedButLetsItLeave) {
+  crypto::PskBundle bundle;
+  bundle.number = 2;
+  bundle.psk = Secret::from_text(std::string(48, 'n'));
+  bundle.previous = Secret::from_text(std::string(48, 'k'));
+  const auto rotating = *crypto::make_psk_set(bundle);
+  const JoinDecision decision = verify_join_request(rotating, "fabric-join-a", request(), std::nullopt);
+  ASSERT_TRUE(decision.refused);
+  EXPECT_THAT(decision.refused->text, HasSubstr("is being replaced by PSK 2"));
+  EXPECT_THAT(decision.refused->text, HasSubstr("copy ConfigMap submariner-broker-info"));
+  const ConfigData with_newest = make_join_request(*rotating.newest(), "a", reply.public_key, identity.public_key);
+  EXPECT_TRUE(verify_join_request(rotating, "fabric-join-a", with_newest, std::nullopt).granted);
+  EXPECT_TRUE(
+      verify_join_request(rotating, "fabric-join-a", make_leave_request(psk(), "a", identity), identity.public_key)
+          .granted);
+}
+
 TEST_F(Join, RefusesAnAnswerThatSomebodyWithoutThePskMade) {
   ConfigData data = answer();
   const JoinDecision decision = verify_join_request(psks, "fabric-join-a", request(), std::nullopt);

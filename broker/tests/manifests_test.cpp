@@ -31,10 +31,15 @@ TEST(BrokerManifests, HoldTheCustomResourceDefinitions) {
   }
 }
 
-TEST(BrokerManifests, LetTheJoiningAccountOnlyCreateAndGetConfigMaps) {
-  const auto objects = broker_manifests(kFabric);
-  EXPECT_EQ(json::write(*find(objects, "Role", "submariner-k8s-broker-client").find("rules")),
-            R"([{"apiGroups":[""],"resources":["configmaps"],"verbs":["create","get"]}])");
+TEST(BrokerManifests, LetTheJoiningAccountOnlyAskAndReadAnswers) {
+  const auto rules = [](const std::vector<std::string>& asking) {
+    return json::write(*find(broker_manifests(kFabric, asking), "Role", "submariner-k8s-broker-client").find("rules"));
+  };
+  EXPECT_EQ(rules({}), R"([{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]}])");
+  EXPECT_EQ(rules({"a", "b"}),
+            R"([{"apiGroups":[""],"resources":["configmaps"],"verbs":["create"]},)"
+            R"({"apiGroups":[""],"resourceNames":["fabric-member-a","fabric-member-b"],"resources":["configmaps"],)"
+            R"("verbs":["get"]}])");
 }
 
 TEST(BrokerManifests, GiveMembersNoSecretsAndNoConfigMaps) {
@@ -65,8 +70,10 @@ TEST(BrokerManifests, BindEveryPolicyAndCarryTheFabric) {
 TEST(BrokerManifests, NeverPutThePskOutsideOfItsSecretAndBrokerInfo) {
   for (const Value& object : broker_manifests(kFabric))
     EXPECT_THAT(json::write(object), Not(HasSubstr("psk")));
-  const Value secret = psk_secret(kFabric, "submariner-operator", Secret::from_text("k"));
-  EXPECT_EQ(secret.string_at({"data", "psk"}), "aw==");
+  crypto::PskBundle bundle;
+  bundle.psk = Secret::from_text("k");
+  const Value secret = psk_secret(kFabric, "submariner-operator", bundle);
+  EXPECT_EQ(json::write(*secret.find("data")), R"({"psk":"aw=="})");
   EXPECT_EQ(secret.string_at({"metadata", "namespace"}), "submariner-operator");
 }
 
@@ -75,6 +82,32 @@ TEST(BrokerManifests, WriteGlobalnetInfoWithTheQuotesOfSubmariner) {
   EXPECT_EQ(info.string_at({"data", "globalnetCidrRange"}), "\"242.0.0.0/8\"");
   EXPECT_EQ(info.string_at({"data", "globalnetClusterSize"}), "65536");
   EXPECT_EQ(info.at({"data", "clusterinfo"}), nullptr);
+}
+
+TEST(PskSecret, GivesBackWhatItHolds) {
+  crypto::PskBundle bundle;
+  bundle.number = 3;
+  bundle.psk = Secret::from_text(std::string(48, 'n'));
+  bundle.previous = Secret::from_text(std::string(48, 'p'));
+  Value object = psk_secret(kFabric, "submariner-operator", bundle);
+  const auto read = read_psk_secret(*api::from_object<api::SecretObject>(object));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_TRUE(read->equals(bundle));
+  object["data"]["number"] = "dHdv";  // "two"
+  const auto broken = read_psk_secret(*api::from_object<api::SecretObject>(object));
+  ASSERT_FALSE(broken);
+  EXPECT_THAT(broken.error().message(),
+              HasSubstr("Secret submariner-operator/submariner-ipsec-psk: key number: the number of a PSK is"));
+}
+
+TEST(MemberManifests, LetAMemberReadItsOwnAnswerOnly) {
+  const auto objects = member_manifests("a");
+  EXPECT_EQ(json::write(*find(objects, "Role", "cluster-a-own-answer").find("rules")),
+            R"([{"apiGroups":[""],"resourceNames":["fabric-member-a"],"resources":["configmaps"],)"
+            R"("verbs":["get","list","watch"]}])");
+  const Value& binding = find(objects, "RoleBinding", "cluster-a-own-answer");
+  EXPECT_EQ(binding.string_at({"roleRef", "name"}), "cluster-a-own-answer");
+  EXPECT_EQ(binding.string_at({"subjects", "0", "name"}), "cluster-a");
 }
 
 TEST(MemberManifests, BindTheAccountOfTheMemberToTheMemberRole) {

@@ -136,6 +136,25 @@ class RealApi(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn(text, done.stderr)
 
+    def test_0_the_definition_takes_the_samples_and_names_what_is_bad(self):
+        for sample in sorted((TOP / "crd/samples").glob("*.yaml")):
+            kubectl("apply", "--dry-run=server", "-f", sample)
+        bad = {
+            ("joinConfig", "rekeyPackets", 999): "spec.joinConfig.rekeyPackets: Invalid value: 999",
+            ("joinConfig", "rekeyBytes", 2**50 + 1): "spec.joinConfig.rekeyBytes: Invalid value",
+            ("joinConfig", "cipherSuites", ("des",)): "cipherSuites item des is no known cipher suite: use aes-256-gcm or chacha20-poly1305",
+            ("joinConfig", "cipherSuites", ("aes-256-gcm", "aes-256-gcm")): "names a cipher suite twice",
+            ("joinConfig", "cipherSuites", ()): "spec.joinConfig.cipherSuites",
+            ("brokerConfig", "pskNumber", 0): "spec.brokerConfig.pskNumber: Invalid value: 0",
+            ("brokerConfig", "pskNumber", 2**32): "spec.brokerConfig.pskNumber: Invalid value",
+        }
+        for (block, field, value), says in bad.items():
+            with self.subTest(field=field, value=value):
+                spec = {block: {field: list(value) if isinstance(value, tuple) else value} | ({"clusterID": "a"} if block == "joinConfig" else {})}
+                self.assert_denied(kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(fabric("bad", **spec)), check=False), says)
+        good = {"clusterID": "a", "rekeyPackets": 1000, "rekeyBytes": 2**20, "cipherSuites": ["chacha20-poly1305", "aes-256-gcm"]}
+        kubectl("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(fabric("good", joinConfig=good)))
+
     def test_1_broker_and_join_with_the_rights_of_the_chart(self):
         apply(fabric("broker", brokerConfig={"publicAPIServerURL": self.server}))
         wait_condition("broker", "Ready", "True")
@@ -158,6 +177,8 @@ class RealApi(unittest.TestCase):
         asker = Account(self.folder, "asker", self.token_of("submariner-k8s-broker-client-token"))
         self.assert_denied(asker.may("get", "secrets"), "forbidden")
         self.assert_denied(asker.may("get", "configmaps"), "forbidden")
+        self.assert_denied(asker.may("get", "configmap", "submariner-broker-info"), "forbidden")
+        self.assertEqual(asker.may("get", "configmap", "fabric-member-a").returncode, 0)
         self.assert_denied(asker.may("get", "clusters.submariner.io"), "forbidden")
         self.assert_denied(asker.may("create", "configmap", "fabric-member-b"), "may create only ConfigMaps fabric-join-")
         self.assertEqual(asker.may("create", "configmap", "fabric-join-b", "--dry-run=server").returncode, 0)
@@ -179,6 +200,37 @@ class RealApi(unittest.TestCase):
         self.assert_denied(member.may("get", "secrets"), "forbidden")
         self.assert_denied(member.may("get", "configmap", "submariner-broker-info"), "forbidden")
         kubectl("delete", "-n", BROKER, "clusters.submariner.io", "b")
+        own = ("get", "configmaps", "--field-selector=metadata.name=fabric-member-a")
+        self.assertIn("fabric-member-a", member.may(*own).stdout)
+        self.assertEqual(member.may(*own, "--watch", "--request-timeout=1s").stderr.count("forbidden"), 0)
+        self.assert_denied(member.may("get", "configmaps"), "forbidden")
+        self.assert_denied(member.may("get", "configmap", "fabric-member-b"), "forbidden")
+        self.assert_denied(member.may("patch", "configmap", "fabric-member-a", "--type=merge", "-p", '{"data":{"pskNumber":"9"}}'), "forbidden")
+
+    def test_3b_the_psk_rotates_when_nobody_alive_needs_the_old_one(self):
+        psk = lambda namespace: get("secret", "submariner-ipsec-psk", "-n", namespace)["data"]
+        ask = lambda number: kubectl("patch", "fabric", "broker", "--type=merge", "-p", json.dumps({"spec": {"brokerConfig": {"pskNumber": number}}}), check=False)
+        old = psk(BROKER)["psk"]
+        pods = get("daemonset", "submariner-gateway", "-n", OURS)["metadata"]["generation"]
+        eventually(lambda: get("fabric", "broker")["status"].get("pskRotation", {}).get("phase") == "Done", "the status says so")
+        for number in (3, 100):
+            self.assert_denied(ask(number), "spec.brokerConfig.pskNumber does not follow the current PSK")
+        self.assertEqual(ask(2).returncode, 0)
+        # The Endpoint of the test before has no records that anybody could verify: it may be alive.
+        wait_condition("broker", "PSKRotated", "False", "waiting for 'a' (Endpoint a-submariner-cable-a-192-0-2-1: has no key records that can be read)")
+        self.assertEqual(psk(BROKER)["previous"], old)
+        eventually(lambda: psk(OURS) == psk(BROKER), "the member has both")
+        self.assertEqual(get("fabric", "broker")["status"]["pskRotation"]["waitingFor"], ["a"])
+        for number in (1, 3):
+            self.assert_denied(ask(number), "spec.brokerConfig.pskNumber does not follow the current PSK")
+        self.assertRegex(kubectl("get", "fabric", "broker", "-o", "wide").stdout, r"2\s+Rotating")
+        kubectl("delete", "-n", BROKER, "endpoints.submariner.io", "a-submariner-cable-a-192-0-2-1")
+        wait_condition("broker", "PSKRotated", "True", "PSK 2 is the only valid one")
+        eventually(lambda: psk(OURS) == psk(BROKER), "the member has the new one only")
+        self.assertEqual(set(psk(BROKER)), {"psk", "number"})
+        self.assertNotEqual(psk(BROKER)["psk"], old)
+        wait_condition("join", "PSKCurrent", "True", "PSK 2 is the only valid one")
+        self.assertEqual(get("daemonset", "submariner-gateway", "-n", OURS)["metadata"]["generation"], pods)
 
     def test_4_a_restart_changes_nothing(self):
         objects = ("daemonset/submariner-gateway", "secret/submariner-ipsec-psk", "secret/fabric-identity", "secret/submariner-broker-secret")

@@ -2,6 +2,7 @@
 #include <fabric/operator/agents.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fabric::operators {
 namespace {
@@ -75,6 +76,11 @@ void add_gateway_arguments(const api::JoinSettings& settings, Array& out) {
   out.push_back(fmt::format("--health-check-interval={}", settings.health_check.interval.count()));
   out.push_back(fmt::format("--health-check-max-packet-loss={}", settings.health_check.max_packet_loss));
   out.push_back(fmt::format("--rekey-interval={}", settings.rekey_interval.count()));
+  if (settings.rekey_packets) out.push_back(fmt::format("--rekey-packets={}", *settings.rekey_packets));
+  if (settings.rekey_bytes) out.push_back(fmt::format("--rekey-bytes={}", *settings.rekey_bytes));
+  if (!settings.cipher_suites.empty()) {
+    out.push_back(fmt::format("--cipher-suites={}", fmt::join(settings.cipher_suites, ",")));
+  }
   for (const auto& [node, address] : settings.node_elastic_ips) {
     out.push_back(fmt::format("--elastic-ip={}={}", node, address));
   }
@@ -88,6 +94,7 @@ Array arguments(Agent agent, const AgentPlan& plan) {
   const bool debug = settings.debug || (agent == Agent::gateway && settings.ipsec_debug);
   if (debug) out.push_back("--log-level=debug");
   if (agent == Agent::gateway) add_gateway_arguments(settings, out);
+  if (agent == Agent::gateway) out.insert(out.end(), plan.gateway_extra_args.begin(), plan.gateway_extra_args.end());
   if (const auto& token = uninstall_of(agent, plan)) out.push_back(fmt::format("--uninstall={}", *token));
   return out;
 }

@@ -71,6 +71,11 @@ api::ConnectionSummary summary_of(const api::Connection& connection) {
   return out;
 }
 
+bool decides_about_ready(const Step& step) {
+  if (step.state == StepState::done || step.type == kConnections) return false;
+  return step.type != kPskRotated || step.state != StepState::working;
+}
+
 Step connections_step(std::size_t connected, const std::set<std::string>& known,
                       const std::vector<std::string>& missing) {
   const std::string type(kConnections);
@@ -101,7 +106,7 @@ void apply_steps(api::FabricStatus& status, const std::vector<Step>& steps, std:
     condition.reason = step.reason;
     condition.message = step.message;
     api::set_condition(status.conditions, std::move(condition), now);
-    if (open == nullptr && step.state != StepState::done && step.type != kConnections) open = &step;
+    if (open == nullptr && decides_about_ready(step)) open = &step;
   }
   status.observed_generation = generation;
   if (open == nullptr) {

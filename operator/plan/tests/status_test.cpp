@@ -60,6 +60,16 @@ TEST(Steps, DoNotWaitForConnections) {
   EXPECT_FALSE(api::is_true(status.conditions, kConnections));
 }
 
+TEST(Steps, DoNotWaitForARotationButForAWrongNumber) {
+  api::FabricStatus status;
+  apply_steps(status, {done(kBrokerReady), {std::string(kPskRotated), StepState::working, "Rotating", "b"}}, 1, kNow);
+  EXPECT_TRUE(api::is_true(status.conditions, "Ready"));
+  EXPECT_FALSE(api::is_true(status.conditions, kPskRotated));
+  apply_steps(status, {done(kBrokerReady), {std::string(kPskRotated), StepState::stalled, "NumberRefused", "b"}}, 1,
+              kNow);
+  EXPECT_TRUE(api::is_true(status.conditions, "Stalled"));
+}
+
 TEST(Unserved, AreNamedAndTheConditionGoesWithThem) {
   api::FabricStatus status;
   apply_unserved(status, {{"spec.joinConfig.loadBalancerEnabled", "true", "no load balancer is made"}}, 1, kNow);

@@ -4,10 +4,12 @@
 #include <fabric/broker/manifests.hpp>
 #include <fabric/broker/names.hpp>
 #include <fabric/net/ip_address.hpp>
+#include <fabric/operator/broker_psk.hpp>
 #include <fabric/operator/broker_role.hpp>
 #include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace fabric::operators {
 namespace {
@@ -15,6 +17,9 @@ namespace {
 namespace names = api::names;
 
 constexpr Duration kSoon{300};  // a token controller needs about this long to fill a token Secret
+
+/// While a PSK is rotated, Endpoints and time decide when it is done; nothing wakes us for either.
+constexpr Duration kRotationPoll{2'000};
 
 constexpr api::Gvk kEndpointSlice{"discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", true};
 
@@ -57,30 +62,6 @@ std::optional<std::string> url_of_cluster_info(const api::ConfigMap& config_map)
   return url;
 }
 
-/// The PSK, drawn once. If somebody deleted the Secret, the one in broker-info is restored, since every member has it.
-Task<Result<Secret>> read_or_create_psk(Environment& env) {
-  std::optional<Secret> known;
-  FABRIC_CO_TRY(const auto published,
-                if_exists(co_await env.client.get<api::ConfigMap>(in_broker(names::kBrokerInfo))));
-  if (published) {
-    const auto text = published->data.find(names::kBrokerInfoKey);
-    if (text != published->data.end()) {
-      if (auto read = broker::read_broker_info(text->second)) known = std::move(read->info.psk);
-    }
-  }
-  auto psk = co_await read_or_create_secret(env.client, in_broker(names::kPskSecret), std::string(names::kPskKey),
-                                            [&env, &known]() -> Result<Secret> {
-                                              if (known) return std::move(*known);
-                                              return crypto::draw_secret(env.entropy, broker::kPskSize);
-                                            });
-  if (psk && psk->size() < crypto::kMinPskSize) {
-    co_return fail(Errc::invalid,
-                   "Secret {}/{}: key {} has {} bytes, at least {} are needed: restore the one that members have",
-                   names::kBrokerNamespace, names::kPskSecret, names::kPskKey, psk->size(), crypto::kMinPskSize);
-  }
-  co_return psk;
-}
-
 broker::FabricRef ref_of(const api::Fabric& fabric) {
   return {fabric.metadata.ns, fabric.metadata.name};
 }
@@ -98,8 +79,8 @@ Task<Result<broker::ClientToken>> read_client_token(Environment& env) {
                                 std::string(ca->reveal_text()), token->duplicate()};
 }
 
-Task<Result<void>> publish_broker_info(Environment& env, api::Fabric fabric, api::BrokerSettings settings, Secret psk,
-                                       api::FabricStatus& status) {
+Task<Result<void>> publish_broker_info(Environment& env, api::Fabric fabric, api::BrokerSettings settings,
+                                       crypto::PskBundle psk, api::FabricStatus& status) {
   broker::BrokerInfo info;
   FABRIC_CO_TRY(info.url, co_await public_api_server_url(env.client, settings.public_api_server_url.value_or("")));
   FABRIC_CO_TRY(info.client, co_await read_client_token(env));
@@ -177,14 +158,11 @@ Task<Result<std::string>> answer_request(Environment& env, const crypto::PskSet&
   co_return event;
 }
 
-Task<Result<void>> answer_requests(Environment& env, Secret psk, RoleOutcome& outcome) {
-  FABRIC_CO_TRY(crypto::Psk made, crypto::Psk::make(1, psk));
-  crypto::PskSet psks;
-  FABRIC_CO_CHECK(psks.add(std::move(made)));
-  FABRIC_CO_TRY(const auto config_maps,
-                co_await env.client.list<api::ConfigMap>(select(std::string(names::kBrokerNamespace))));
+Task<Result<void>> answer_requests(Environment& env, const crypto::PskBundle& bundle,
+                                   std::vector<api::ConfigMap> config_maps, RoleOutcome& outcome) {
+  FABRIC_CO_TRY(const crypto::PskSet psks, crypto::make_psk_set(bundle));
   Result<void> first;
-  for (const api::ConfigMap& each : config_maps.items) {
+  for (const api::ConfigMap& each : config_maps) {
     if (broker::cluster_of_join_request(each.metadata.name).empty()) continue;
     auto event = co_await answer_request(env, psks, each);
     if (event) {
@@ -198,22 +176,70 @@ Task<Result<void>> answer_requests(Environment& env, Secret psk, RoleOutcome& ou
   co_return first;
 }
 
+/// Those whose answers the joining account may read.
+std::vector<std::string> asking(const std::vector<api::ConfigMap>& config_maps) {
+  std::set<std::string, std::less<>> out;
+  for (const api::ConfigMap& each : config_maps) {
+    for (const std::string_view id :
+         {broker::cluster_of_join_request(each.metadata.name), broker::cluster_of_member_answer(each.metadata.name)}) {
+      if (!id.empty()) out.emplace(id);
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
+/// The PSKs that are valid now, after drawing one if that was asked for.
+Task<Result<BrokerPsk>> settle_psk(Environment& env, const RotationDecision& decision, BrokerPsk psk,
+                                   RoleOutcome& outcome) {
+  if (!decision.start) co_return psk;
+  FABRIC_CO_TRY(BrokerPsk next, co_await draw_next_psk(env, std::move(psk)));
+  const std::uint32_t number = next.bundle.number;
+  log::info("a PSK was drawn", {{"number", number}});
+  outcome.events.push_back(fmt::format("PSK {} was drawn and goes to every member; PSK {} stays valid until all use it",
+                                       number, number - 1));
+  co_return next;
+}
+
+Task<Result<void>> follow_rotation(Environment& env, BrokerPsk psk, RotationDecision decision,
+                                   std::vector<api::Cluster> clusters, api::FabricStatus& status,
+                                   RoleOutcome& outcome) {
+  FABRIC_CO_TRY(const auto members, co_await deliver_to_members(env, psk.bundle.duplicate(), std::move(clusters)));
+  const PskFacts facts = psk.facts();
+  status.psk_rotation = rotation_status(facts, members);
+  outcome.steps.push_back(rotation_step(facts, decision, members));
+  if (facts.rotating && outcome.requeue == Duration::zero()) outcome.requeue = kRotationPoll;
+  if (!may_finish(facts, members)) co_return Result<void>();
+  FABRIC_CO_CHECK(co_await drop_previous_psk(env, std::move(psk)));
+  log::info("a PSK was dropped", {{"number", facts.number - 1}});
+  outcome.events.push_back(
+      fmt::format("PSK {} is not valid any more: every live gateway uses PSK {}", facts.number - 1, facts.number));
+  outcome.requeue = kSoon;  // broker-info and the members hear of it then
+  co_return Result<void>();
+}
+
 Task<Result<void>> work(Environment& env, api::Fabric fabric, api::FabricStatus& status, RoleOutcome& outcome) {
   FABRIC_CO_TRY(const api::BrokerSettings settings,
                 api::effective(fabric.spec.broker_config.value_or(api::BrokerConfig{})).with(api::describe(fabric)));
+  const std::string ns(names::kBrokerNamespace);
   FABRIC_CO_CHECK(co_await apply_objects(env.client, broker::submariner_crds()));
-  FABRIC_CO_CHECK(co_await apply_objects(env.client, broker::broker_manifests(ref_of(fabric))));
-  FABRIC_CO_TRY(const Secret psk, co_await read_or_create_psk(env));
-  FABRIC_CO_CHECK(co_await publish_broker_info(env, fabric, settings, psk.duplicate(), status));
-  FABRIC_CO_CHECK(co_await answer_requests(env, psk.duplicate(), outcome));
-  FABRIC_CO_TRY(const auto clusters,
-                co_await env.client.list<api::Cluster>(select(std::string(names::kBrokerNamespace))));
+  FABRIC_CO_TRY(auto config_maps, co_await env.client.list<api::ConfigMap>(select(ns)));
+  FABRIC_CO_CHECK(
+      co_await apply_objects(env.client, broker::broker_manifests(ref_of(fabric), asking(config_maps.items))));
+  FABRIC_CO_TRY(BrokerPsk known, co_await read_or_create_psk(env, settings.psk_number));
+  const RotationDecision decision = decide_rotation(known.facts(), settings.psk_number);
+  FABRIC_CO_TRY(BrokerPsk psk, co_await settle_psk(env, decision, std::move(known), outcome));
+  // Whoever copies broker-info from now on has the newest PSK, before anybody needs it.
+  FABRIC_CO_CHECK(co_await publish_broker_info(env, fabric, settings, psk.bundle.duplicate(), status));
+  FABRIC_CO_CHECK(co_await answer_requests(env, psk.bundle, std::move(config_maps.items), outcome));
+  FABRIC_CO_TRY(auto clusters, co_await env.client.list<api::Cluster>(select(ns)));
   status.joined_clusters.clear();
   for (const api::Cluster& cluster : clusters.items)
     status.joined_clusters.push_back(cluster.spec.cluster_id);
-  FABRIC_CO_TRY(const crypto::Psk made, crypto::Psk::make(1, psk));
-  status.psk_ids = {made.id().to_string()};
-  co_return Result<void>();
+  FABRIC_CO_TRY(const crypto::PskSet psks, crypto::make_psk_set(psk.bundle));
+  status.psk_ids.clear();
+  for (const crypto::PskId& id : psks.ids())
+    status.psk_ids.push_back(id.to_string());
+  co_return co_await follow_rotation(env, std::move(psk), decision, std::move(clusters.items), status, outcome);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include <fabric/api/names.hpp>
-#include <fabric/broker/join.hpp>
-#include <fabric/broker/manifests.hpp>
-#include <fabric/broker/names.hpp>
+#include <fabric/base/assert.hpp>
 #include <fabric/crypto/hash.hpp>
 #include <fabric/operator/join_role.hpp>
-#include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
+
+#include "broker_errors.hpp"
 
 namespace fabric::operators {
 namespace {
@@ -15,8 +14,6 @@ namespace names = api::names;
 
 constexpr Duration kAnswerPoll{500};      // the broker answers within a second; it is another API server, so we ask
 constexpr Duration kRetryBroker{10'000};  // a broker that cannot be reached, or that refused us
-constexpr std::size_t kKeySize = 32;      // X25519 and Ed25519 private halves
-constexpr std::string_view kClusterKey = "clusterID";  // in Secret submariner-broker-secret: whom the token is for
 
 Step done(std::string_view type, std::string reason, std::string message) {
   return {std::string(type), StepState::done, std::move(reason), std::move(message)};
@@ -65,22 +62,6 @@ broker::ClusterRecord record_of(const api::Cluster& cluster) {
 json::Value cluster_object(api::Cluster cluster, std::string_view ns) {
   cluster.metadata.ns = ns;
   return api::to_object(cluster);
-}
-
-/// In the words of joinConfig, so that the message names what the user can change.
-Error about_broker(Error error, const broker::BrokerInfo& info, std::string_view doing) {
-  const std::string_view remedy =
-      error.code == Errc::unauthorized
-          ? "; the token in broker-info is not valid any more: copy the ConfigMap from the broker again"
-      : error.code == Errc::forbidden
-          ? "; the token in broker-info lacks rights: copy the ConfigMap from the broker again"
-      : error.code == Errc::unavailable || error.code == Errc::timeout
-          ? "; check that brokerURL is reachable from this cluster, or set brokerConfig.publicAPIServerURL at the "
-            "broker"
-          : "";
-  Error out = std::move(error).with(fmt::format("broker {}: {}", info.url, doing));
-  out.context += remedy;
-  return out;
 }
 
 }  // namespace
@@ -161,12 +142,9 @@ struct JoinRole::Work {
   }
 
   Task<bool> join() {
-    auto read = co_await role.read_member(info.psk);
+    auto read = co_await role.read_member(settings.cluster_id.value(), info);
     if (!read) co_return failed(kJoined, read.error(), kRetryBroker);
     member = *std::move(read);
-    status.psk_ids.clear();
-    for (const crypto::PskId& id : member->psks.ids())
-      status.psk_ids.push_back(id.to_string());
     auto granted = co_await role.member_access(settings, info, *member);
     if (!granted) {
       const bool waiting = granted.error().code == Errc::conflict;
@@ -177,12 +155,50 @@ struct JoinRole::Work {
       co_return false;
     }
     access = *std::move(granted);
-    co_return co_await publish();
+    co_await follow();
+    co_return co_await publish() && co_await store();
+  }
+
+  /// A PSK that does not come or is refused says nothing about those that we have: the work goes on with them.
+  Task<void> follow() {
+    const std::uint32_t before = member->psk.number;
+    const bool two = member->psk.previous.has_value();
+    const auto followed = co_await role.follow_broker(settings.cluster_id.value(), access, *member);
+    if (!followed) {
+      outcome.steps.push_back(step_of(kPskCurrent, followed.error()));
+      outcome.requeue = kRetryBroker;
+      co_return;
+    }
+    const std::uint32_t number = member->psk.number;
+    if (number > before) outcome.events.push_back(fmt::format("PSK {} came from the broker", number));
+    if (two && !member->psk.previous) outcome.events.push_back(fmt::format("PSK {} is not valid any more", number - 1));
+    outcome.steps.push_back(
+        member->psk.previous
+            ? done(kPskCurrent, "Rotating", fmt::format("PSKs {} and {} are valid", number - 1, number))
+            : done(kPskCurrent, "Current", fmt::format("PSK {} is the only valid one", number)));
+  }
+
+  /// After the record: peers must know this cluster by the newest PSK before the broker may drop the one before it, and
+  /// the broker waits for gateways, which wait for the Secret.
+  Task<bool> store() {
+    auto stored = co_await role.store_psk(*member);
+    if (!stored) co_return failed(kJoined, stored.error(), kAnswerPoll);
+    status.psk_ids.clear();
+    for (const crypto::PskId& id : psks().ids())
+      status.psk_ids.push_back(id.to_string());
+    outcome.steps.push_back(done(kJoined, "Joined", fmt::format("cluster '{}' is a member", settings.cluster_id)));
+    co_return true;
+  }
+
+  /// Of a bundle that was checked when it was read.
+  crypto::PskSet psks() const {
+    auto set = crypto::make_psk_set(member->psk);
+    FABRIC_ASSERT(set.has_value());
+    return *std::move(set);
   }
 
   Task<bool> publish() {
-    const auto proof =
-        broker::prove_identity(*member->psks.newest(), settings.cluster_id.value(), member->identity.public_key);
+    const auto proof = broker::prove_identity(psks(), settings.cluster_id.value(), member->identity.public_key);
     cluster.metadata.name = settings.cluster_id.value();
     cluster.metadata.annotations = {{std::string(names::kIdentityAnnotation), proof.identity},
                                     {std::string(names::kIdentityMacAnnotation), proof.mac}};
@@ -192,8 +208,7 @@ struct JoinRole::Work {
     auto published = co_await role.publish_cluster(cluster, access.duplicate());
     if (!published && published.error().code == Errc::unauthorized) {
       // The broker took the member's token away (or was made anew): ask again with the token of broker-info.
-      ignore(co_await role.env_.client.remove<api::SecretObject>({role.env_.ns, std::string(names::kBrokerSecret)}),
-             "the next reconcile finds out");
+      ignore(co_await role.forget_access(settings.cluster_id.value(), access), "the next reconcile finds out");
     }
     if (!published) {
       const Error error = about_broker(std::move(published).error(), info, "publishing this cluster's record");
@@ -201,7 +216,6 @@ struct JoinRole::Work {
     }
     auto local = co_await apply_object(role.env_.client, cluster_object(cluster, role.env_.ns));
     if (!local) co_return failed(kJoined, local.error(), kAnswerPoll);
-    outcome.steps.push_back(done(kJoined, "Joined", fmt::format("cluster '{}' is a member", settings.cluster_id)));
     co_return true;
   }
 
@@ -228,8 +242,8 @@ struct JoinRole::Work {
   Task<bool> deploy() {
     AgentPlan plan = role.agent_plan(fabric, settings);
     // The values come from random secrets of 32 bytes and more, so a hash tells nothing about them.
-    plan.secrets_fingerprint = fmt::format("{}.{}.{}", fingerprint(access), member->psks.newest()->id().to_string(),
-                                           crypto::to_base64(member->identity.public_key).substr(0, 12));
+    plan.secrets_fingerprint =
+        fmt::format("{}.{}", fingerprint(access), crypto::to_base64(member->identity.public_key).substr(0, 12));
     std::vector<json::Value> objects = agent_rbac(plan);
     objects.insert(objects.begin(), agent_namespace(plan));
     for (const Agent agent : kAgents)
@@ -290,104 +304,6 @@ Task<Result<broker::BrokerInfo>> JoinRole::read_info(const api::JoinSettings& se
   co_return std::move(read->info);
 }
 
-Task<Result<JoinRole::Member>> JoinRole::read_member(const Secret& psk) {
-  const kube::ObjectKey psk_key{env_.ns, std::string(names::kPskSecret)};
-  const auto current = co_await read_secret(env_.client, psk_key, std::string(names::kPskKey));
-  if (!current && current.error().code != Errc::not_found) co_return std::unexpected(current.error());
-  if (!current || !current->equals(psk)) {
-    FABRIC_CO_CHECK(co_await apply_object(env_.client, broker::psk_secret({}, env_.ns, psk)));
-  }
-  FABRIC_CO_TRY(Secret seed, co_await read_or_create_secret(env_.client, {env_.ns, std::string(names::kIdentitySecret)},
-                                                            std::string(names::kIdentityKey), [this] {
-                                                              return crypto::draw_secret(env_.entropy, kKeySize);
-                                                            }));
-  Member member;
-  FABRIC_CO_TRY(crypto::Psk made, crypto::Psk::make(1, psk));
-  FABRIC_CO_CHECK(member.psks.add(std::move(made)));
-  FABRIC_CO_TRY(member.identity,
-                crypto::Ed25519KeyPair::from_seed(std::move(seed))
-                    .with(fmt::format("Secret {}/{}: key {}", env_.ns, names::kIdentitySecret, names::kIdentityKey)));
-  co_return member;
-}
-
-Task<Result<BrokerAccess>> JoinRole::member_access(const api::JoinSettings& settings, const broker::BrokerInfo& info,
-                                                   const Member& member) {
-  const std::string id = settings.cluster_id.value();
-  auto stored = co_await env_.client.get<api::SecretObject>({env_.ns, std::string(names::kBrokerSecret)});
-  if (!stored && stored.error().code != Errc::not_found) co_return std::unexpected(stored.error());
-  if (stored) {
-    const auto text = [&](std::string_view key) {
-      const Secret* found = stored->find(key);
-      return found == nullptr ? std::string() : std::string(found->reveal_text());
-    };
-    const Secret* token = stored->find(names::kTokenKey);
-    const bool fits = text(names::kBrokerUrlKey) == info.url && text(names::kCaKey) == info.client.ca_pem &&
-                      text(names::kNamespaceKey) == info.client.ns && text(kClusterKey) == id;
-    if (fits && token != nullptr && !token->empty()) {
-      co_return BrokerAccess{info.url, info.client.ca_pem, info.client.ns, token->duplicate()};
-    }
-  }
-  FABRIC_CO_TRY(BrokerAccess access, co_await ask_to_join(id, info, member));
-  FABRIC_CO_CHECK(co_await store_access(id, access));
-  co_return access;
-}
-
-/// Errc::conflict while the broker has not answered.
-Task<Result<BrokerAccess>> JoinRole::ask_to_join(const std::string& id, const broker::BrokerInfo& info,
-                                                 const Member& member) {
-  const kube::ObjectKey join_secret{env_.ns, std::string(names::kJoinSecret)};
-  FABRIC_CO_TRY(Secret private_key,
-                co_await read_or_create_secret(env_.client, join_secret, std::string(names::kJoinKey),
-                                               [this] { return crypto::draw_secret(env_.entropy, kKeySize); }));
-  FABRIC_CO_TRY(const auto reply_key, crypto::X25519KeyPair::from_private(std::move(private_key))
-                                          .with(fmt::format("Secret {}: key {}", join_secret, names::kJoinKey)));
-  auto connected = broker_client({info.url, info.client.ca_pem, info.client.ns, info.client.token.duplicate()});
-  if (!connected) co_return std::unexpected(about_broker(std::move(connected).error(), info, "connecting"));
-  kube::Client* client = *connected;
-  auto answer = if_exists(co_await client->get<api::ConfigMap>({info.client.ns, broker::member_answer_name(id)}));
-  if (!answer)
-    co_return std::unexpected(about_broker(std::move(answer).error(), info, "reading the answer to our join request"));
-  const auto read =
-      broker::read_member_answer(member.psks, id, reply_key, *answer ? (*answer)->data : broker::ConfigData());
-  if (!read) co_return std::unexpected(read.error());
-  switch (read->state) {
-    case broker::MemberAnswer::State::accepted:
-      co_return BrokerAccess{info.url, info.client.ca_pem, info.client.ns, read->token.duplicate()};
-    case broker::MemberAnswer::State::refused:
-      // Another key asks anew, so that the refusal is not taken for the answer to the next attempt.
-      ignore(co_await env_.client.remove<api::SecretObject>(join_secret), "the next reconcile reads the same refusal");
-      co_return fail(Errc::invalid, "broker {} refused cluster '{}': {}", info.url, id, read->reason);
-    case broker::MemberAnswer::State::waiting:
-      break;
-  }
-  const auto data =
-      broker::make_join_request(*member.psks.newest(), id, reply_key.public_key, member.identity.public_key);
-  json::Value request = broker::join_request_config_map(id, data);
-  request["metadata"]["namespace"] = info.client.ns;
-  auto created = co_await client->create(kube::resource_of<api::ConfigMap>(), std::move(request));
-  if (!created && created.error().code != Errc::already_exists && created.error().code != Errc::conflict) {
-    co_return std::unexpected(about_broker(std::move(created).error(), info, "asking to join"));
-  }
-  co_return fail(Errc::conflict,
-                 "cluster '{}' has asked broker {} to join and waits for the answer; if it does not come, check that "
-                 "fabric-operator runs in the broker cluster",
-                 id, info.url);
-}
-
-Task<Result<void>> JoinRole::store_access(std::string id, const BrokerAccess& access) {
-  std::map<std::string, Secret, std::less<>> data;
-  data.emplace(names::kTokenKey, access.token.duplicate());
-  data.emplace(names::kCaKey, Secret::from_text(access.ca_pem));
-  data.emplace(names::kNamespaceKey, Secret::from_text(access.ns));
-  data.emplace(names::kBrokerUrlKey, Secret::from_text(access.url));
-  data.emplace(kClusterKey, Secret::from_text(id));
-  const kube::ObjectKey key{env_.ns, std::string(names::kBrokerSecret)};
-  FABRIC_CO_CHECK(co_await apply_object(env_.client, secret_manifest(key, data)));
-  ignore(co_await env_.client.remove<api::SecretObject>({env_.ns, std::string(names::kJoinSecret)}),
-         "a key that is left over is drawn anew or used again by the next join");
-  co_return Result<void>();
-}
-
 Task<Result<void>> JoinRole::publish_cluster(const api::Cluster& cluster, BrokerAccess access) {
   if (published_ == cluster && connections_.contains(fingerprint(access))) co_return Result<void>();
   FABRIC_CO_TRY(kube::Client * client, broker_client(access));
@@ -402,12 +318,17 @@ Task<Result<void>> JoinRole::publish_cluster(const api::Cluster& cluster, Broker
   co_return Result<void>();
 }
 
-Result<kube::Client*> JoinRole::broker_client(const BrokerAccess& access) {
+Result<std::shared_ptr<kube::Connection>> JoinRole::broker_connection(const BrokerAccess& access) {
   const std::string key = fingerprint(access);
   const auto found = connections_.find(key);
-  if (found != connections_.end()) return found->second.client.get();
+  if (found != connections_.end()) return found->second;
   FABRIC_TRY(kube::Connection connection, env_.connect_broker(access.duplicate()));
-  return connections_.emplace(key, std::move(connection)).first->second.client.get();
+  return connections_.emplace(key, std::make_shared<kube::Connection>(std::move(connection))).first->second;
+}
+
+Result<kube::Client*> JoinRole::broker_client(const BrokerAccess& access) {
+  FABRIC_TRY(const auto connection, broker_connection(access));
+  return connection->client.get();
 }
 
 Task<Result<void>> JoinRole::label_gateways(const api::Fabric& fabric, const GatewayChoice& choice) {
@@ -429,6 +350,7 @@ AgentPlan JoinRole::agent_plan(const api::Fabric& fabric, const api::JoinSetting
   plan.ns = env_.ns;
   plan.settings = settings;
   plan.images = env_.images;
+  plan.gateway_extra_args = env_.gateway_extra_args;
   return plan;
 }
 

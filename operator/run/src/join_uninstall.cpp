@@ -6,6 +6,7 @@
 #include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace fabric::operators {
 namespace {
@@ -15,6 +16,8 @@ namespace names = api::names;
 constexpr Duration kPoll{2'000};  // acknowledgements wake us; this is for Nodes that go away silently
 /// A broker that is gone must not keep a cluster from leaving. Its records of us are then for its owner to delete.
 constexpr std::chrono::seconds kBrokerPatience{60};
+/// A node that is down must not keep the others' cluster from leaving: a reboot takes less than this.
+constexpr std::chrono::seconds kNodePatience{300};
 
 Step waiting(std::string reason, std::string message) {
   return {std::string(kUninstalled), StepState::working, std::move(reason), std::move(message)};
@@ -45,10 +48,33 @@ std::vector<std::string> nodes_of(const Observed& observed, Agent agent) {
   return out;
 }
 
-UninstallProgress progress_of(const Observed& observed, Agent agent, const std::string& token) {
+UninstallProgress progress_of(const Observed& observed, Agent agent, const std::string& token,
+                              const std::vector<std::string>& nodes) {
   if (find(observed, agent) == nullptr) return {};  // it was never deployed, or is deleted already
   const auto cleaned = agent == Agent::gateway ? cleaned_by(observed.gateways) : cleaned_by(observed.route_agents);
-  return uninstall_progress(name_of(agent), token, nodes_of(observed, agent), cleaned);
+  return uninstall_progress(name_of(agent), token, nodes, cleaned);
+}
+
+bool is_down(const Observed& observed, const std::string& name) {
+  return std::ranges::any_of(observed.nodes,
+                             [&](const api::Node& node) { return node.metadata.name == name && !api::is_ready(node); });
+}
+
+/// Warnings about nodes that are left as they are, since nothing runs there that could clean them.
+std::vector<std::string> left_behind(const Observed& observed, const std::string& token) {
+  std::set<std::string> nodes;
+  for (const Agent agent : kAgents) {
+    const auto progress = progress_of(observed, agent, token, nodes_of(observed, agent));
+    nodes.insert(progress.waiting.begin(), progress.waiting.end());
+  }
+  std::vector<std::string> out;
+  for (const std::string& node : nodes) {
+    out.push_back(
+        fmt::format("node '{}' was not Ready for {} s after the deletion and was not cleaned: its tunnels, routes and "
+                    "filter rules stay until it is rebooted; reboot it before it is used again",
+                    node, kNodePatience.count()));
+  }
+  return out;
 }
 
 template <class T>
@@ -75,9 +101,13 @@ Task<RoleOutcome> JoinRole::uninstall(api::Fabric fabric, Observed observed) {
 
   AgentPlan plan = agent_plan(fabric, settings);
   const std::string token = std::to_string(fabric.metadata.generation);
+  const TimePoint since = fabric.metadata.deletion_timestamp.value_or(env_.clock.now());
+  const Duration waited = env_.clock.now() - since;
   for (const Agent agent : {Agent::route_agent, Agent::gateway}) {
     (agent == Agent::gateway ? plan.uninstall_gateway : plan.uninstall_route_agent) = token;
-    const UninstallProgress progress = progress_of(observed, agent, token);
+    std::vector<std::string> nodes = nodes_of(observed, agent);
+    if (waited >= kNodePatience) std::erase_if(nodes, [&](const auto& node) { return is_down(observed, node); });
+    const UninstallProgress progress = progress_of(observed, agent, token, nodes);
     if (progress.waiting.empty()) continue;
     auto applied = co_await apply_object(env_.client, agent_daemonset(agent, plan));
     if (!applied) co_return stop(step_of(kUninstalled, applied.error()));
@@ -85,8 +115,7 @@ Task<RoleOutcome> JoinRole::uninstall(api::Fabric fabric, Observed observed) {
   }
 
   const auto left = co_await leave_broker(settings);
-  const TimePoint since = fabric.metadata.deletion_timestamp.value_or(env_.clock.now());
-  if (!left && env_.clock.now() - since < kBrokerPatience) {
+  if (!left && waited < kBrokerPatience) {
     co_return stop(waiting("LeavingBroker", fmt::format("{}; leaving without it {} s after the deletion",
                                                         left.error().message(), kBrokerPatience.count())));
   }
@@ -97,7 +126,10 @@ Task<RoleOutcome> JoinRole::uninstall(api::Fabric fabric, Observed observed) {
   auto deleted = co_await delete_local(fabric, observed, plan, left.has_value());
   if (!deleted) co_return stop(step_of(kUninstalled, deleted.error()));
   outcome.requeue = Duration{0};
-  co_return stop({std::string(kUninstalled), StepState::done, "Uninstalled", "every node is clean"});
+  outcome.warnings = left_behind(observed, token);
+  co_return stop(
+      {std::string(kUninstalled), StepState::done, "Uninstalled",
+       outcome.warnings.empty() ? "every node is clean" : fmt::format("{}", fmt::join(outcome.warnings, "; "))});
 }
 
 Task<Result<void>> JoinRole::leave_broker(const api::JoinSettings& settings) {
@@ -125,12 +157,13 @@ Task<Result<void>> JoinRole::leave_broker(const api::JoinSettings& settings) {
   std::vector<std::string> warnings;
   const auto info = co_await read_info(settings, warnings);
   if (!info) co_return Result<void>();
-  const auto member = co_await read_member(info->psk);
+  const auto member = co_await read_member(id, *info);
   if (!member) co_return Result<void>();
+  FABRIC_CO_TRY(const crypto::PskSet psks, crypto::make_psk_set(member->psk));
   FABRIC_CO_TRY(kube::Client * asking,
                 broker_client({info->url, info->client.ca_pem, info->client.ns, info->client.token.duplicate()}));
   json::Value request =
-      broker::join_request_config_map(id, broker::make_leave_request(*member->psks.newest(), id, member->identity));
+      broker::join_request_config_map(id, broker::make_leave_request(*psks.newest(), id, member->identity));
   request["metadata"]["namespace"] = info->client.ns;
   auto created = co_await asking->create(kube::resource_of<api::ConfigMap>(), std::move(request));
   if (!created && created.error().code != Errc::already_exists) co_return std::unexpected(std::move(created).error());
@@ -164,6 +197,8 @@ Task<Result<void>> JoinRole::delete_local(const api::Fabric& fabric, const Obser
     if (!patched && patched.error().code != Errc::not_found) co_return std::unexpected(std::move(patched).error());
   }
   published_.reset();
+  following_.reset();
+  answer_.reset();
   connections_.clear();
   co_return Result<void>();
 }

@@ -70,7 +70,8 @@ Result<void> run(const Options& options) {
                                          {.timeout = Duration{8'000}, .field_manager = "fabric-operator"});
                   },
                   .ns = options.ns,
-                  .images = {.image = options.agent_image, .pull_policy = options.agent_pull_policy}};
+                  .images = {.image = options.agent_image, .pull_policy = options.agent_pull_policy},
+                  .gateway_extra_args = options.gateway_args};
   kube::EventOptions event_options;
   event_options.controller = "fabric.tkestack.io/operator";
   event_options.instance = options.identity;

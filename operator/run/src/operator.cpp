@@ -57,12 +57,15 @@ struct Operator::Report {
   std::vector<Step> steps;
   Duration requeue{0};
   std::vector<std::string> events;
+  std::vector<std::string> warnings;
 
   void add(RoleOutcome outcome) {
     steps.insert(steps.end(), std::make_move_iterator(outcome.steps.begin()),
                  std::make_move_iterator(outcome.steps.end()));
     events.insert(events.end(), std::make_move_iterator(outcome.events.begin()),
                   std::make_move_iterator(outcome.events.end()));
+    warnings.insert(warnings.end(), std::make_move_iterator(outcome.warnings.begin()),
+                    std::make_move_iterator(outcome.warnings.end()));
     requeue = sooner(requeue, outcome.requeue);
   }
 };
@@ -150,6 +153,7 @@ Task<Result<void>> Operator::run(async::TaskGroup& group) {
   group.spawn("route agents", route_agents_.run());
   group.spawn("clusters", clusters_.run());
   group.spawn("broker clusters", broker_clusters_.run());
+  group.spawn("broker answer", join_.watch_broker([this] { enqueue_all(); }));
   health_.set("stores", false, "waiting for the first lists");
   FABRIC_CO_CHECK(co_await wait_synced());
   health_.set("stores", true);
@@ -241,7 +245,7 @@ Task<Result<RequeueAfter>> Operator::reconcile(kube::ObjectKey key) {
   const TimePoint now = env_.clock.now();
   apply_unserved(status, api::unserved_fields(fabric.spec), fabric.metadata.generation, now);
   apply_steps(status, report.steps, fabric.metadata.generation, now);
-  tell(fabric, status, report.events);
+  tell(fabric, status, report);
   FABRIC_CO_CHECK(co_await write_status(fabric, std::move(status)));
   co_return RequeueAfter{report.requeue};
 }
@@ -254,7 +258,7 @@ Task<Result<RequeueAfter>> Operator::uninstall(const api::Fabric& fabric) {
   const bool left = std::ranges::all_of(report.steps, [](const Step& step) { return step.state == StepState::done; });
   if (left && roles.broker && taken_by(fabric, true).empty()) report.add(co_await uninstall_broker(env_, fabric));
   const bool gone = std::ranges::all_of(report.steps, [](const Step& step) { return step.state == StepState::done; });
-  tell(fabric, fabric.status, report.events);
+  tell(fabric, fabric.status, report);
   if (gone) {
     FABRIC_CO_CHECK(co_await set_finalizer(fabric, false));
     log::info("uninstalled", {{"fabric", api::object_key(fabric.metadata)}});
@@ -278,11 +282,14 @@ Task<Result<void>> Operator::write_status(const api::Fabric& fabric, api::Fabric
   co_return Result<void>();
 }
 
-void Operator::tell(const api::Fabric& fabric, const api::FabricStatus& status,
-                    const std::vector<std::string>& happened) {
+void Operator::tell(const api::Fabric& fabric, const api::FabricStatus& status, const Report& report) {
   const api::ObjectReference regarding = api::reference_to(fabric);
-  for (const std::string& text : happened)
+  for (const std::string& text : report.events)
     events_.record(regarding, kube::EventKind::normal, "Progress", "Reconcile", text);
+  for (const std::string& text : report.warnings) {
+    events_.record(regarding, kube::EventKind::warning, "LeftBehind", "Reconcile", text);
+    log::warn("something was left behind", {{"fabric", api::object_key(fabric.metadata)}, {"message", text}});
+  }
   const api::Condition* before = api::find_condition(fabric.status.conditions, api::kReady);
   const api::Condition* after = api::find_condition(status.conditions, api::kReady);
   if (after == nullptr || (before != nullptr && before->reason == after->reason && before->message == after->message))

@@ -19,6 +19,11 @@ Result<Options> parse_options(int argc, const char* const* argv) {
       ->envname("FABRIC_AGENT_PULL_POLICY")
       ->check(CLI::IsMember({"Always", "IfNotPresent", "Never"}))
       ->capture_default_str();
+  app.add_option("--gateway-arg", options.gateway_args,
+                 "Flag for the gateway agents, as --gateway-arg=--flag=value; may be repeated. For test beds and "
+                 "debugging")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--listen-address", options.listen_address, "Address of probes and metrics")->capture_default_str();
   app.add_option("--metrics-port", options.metrics_port, "Port of /metrics")->capture_default_str();
   app.add_option("--probe-port", options.probe_port, "Port of /healthz and /readyz")->capture_default_str();

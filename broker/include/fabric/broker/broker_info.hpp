@@ -2,6 +2,8 @@
 
 #include <fabric/base/error.hpp>
 #include <fabric/base/secret.hpp>
+#include <fabric/crypto/psk.hpp>
+#include <fabric/json/value.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -23,7 +25,7 @@ struct ClientToken {
 struct BrokerInfo {
   std::string url{};  ///< "https://host:port"; a reader adds a missing scheme.
   ClientToken client{};
-  Secret psk{};                           ///< 48 bytes when we drew it, at least 32 in any case.
+  crypto::PskBundle psk{};                ///< Each 48 bytes when we drew it, at least 32 in any case.
   std::vector<std::string> components{};  ///< connectivity, service-discovery, globalnet.
   std::optional<bool> service_discovery{};
   std::vector<std::string> custom_domains{};
@@ -31,12 +33,16 @@ struct BrokerInfo {
   std::uint64_t default_globalnet_cluster_size = 0;  ///< 0: not said.
 };
 
+/// The `data` of the PSK Secret and of its copy in broker-info, values in base64.
+json::Object psk_data(const crypto::PskBundle& psk);
+
 struct ReadBrokerInfo {
   BrokerInfo info;
   std::vector<std::string> warnings;  ///< Accepted, but worth telling: a PSK of an unusual length.
 };
 
 /// The value of the key brokerInfo: base64 (URL alphabet, padded) of one JSON object with the keys that knitnet writes.
+/// ipsecPSK.data has `number` and `previous` beside `psk`, which older readers skip; number 1 alone is not written.
 std::string write_broker_info(const BrokerInfo& info);
 
 /// Reads what we, knitnet or subctl wrote: either base64 alphabet, padding or none, white space anywhere, keys in any

@@ -23,10 +23,13 @@ struct ClusterRecord {
 /// The two annotations of a Cluster that bind its identity to its id.
 struct IdentityProof {
   std::string identity;  ///< Base64 of the Ed25519 public key.
-  std::string mac;       ///< Base64 of crypto::identity_mac.
+  std::string mac;       ///< crypto::identity_macs.
   bool operator==(const IdentityProof&) const = default;
 };
 
+/// With a MAC for each PSK of the set.
+IdentityProof prove_identity(const crypto::PskSet& psks, std::string_view cluster_id,
+                             const crypto::Ed25519Public& identity);
 IdentityProof prove_identity(const crypto::Psk& psk, std::string_view cluster_id,
                              const crypto::Ed25519Public& identity);
 

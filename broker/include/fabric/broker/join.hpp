@@ -53,7 +53,8 @@ struct JoinDecision {
 };
 
 /// `object_name` is the ConfigMap's name, which must be fabric-join-<id>. `pinned` is the identity that joined as this
-/// id before: another one is refused.
+/// id before: another one is refused. Only the newest PSK lets a cluster join: a rotation shuts out whoever was left
+/// out of it from its first moment. Leaving takes any PSK of the set.
 JoinDecision verify_join_request(const crypto::PskSet& psks, std::string_view object_name, const ConfigData& data,
                                  const std::optional<crypto::Ed25519Public>& pinned);
 
@@ -80,7 +81,8 @@ struct MemberAnswer {
   std::string reason;
 };
 
-/// Errc::invalid for an answer to our key that does not open or whose MAC is wrong.
+/// Errc::invalid for an answer to our key that does not open or whose MAC is wrong. `psks` are those that
+/// follow_psks() leads to, since an answer is MACed anew with each rotation.
 Result<MemberAnswer> read_member_answer(const crypto::PskSet& psks, std::string_view cluster_id,
                                         const crypto::X25519KeyPair& reply_key, const ConfigData& answer);
 

@@ -24,7 +24,12 @@ std::string member_token_name(std::string_view cluster_id);
 /// Submariner's name of the binding of a member to the member role.
 std::string member_binding_name(std::string_view cluster_id);
 
+/// Role and binding that let a member read its own answer.
+std::string member_answer_role_name(std::string_view cluster_id);
+
 /// The cluster id of a ConfigMap fabric-join-<id>; empty for other names.
 std::string_view cluster_of_join_request(std::string_view config_map);
+/// The cluster id of a ConfigMap fabric-member-<id>; empty for other names.
+std::string_view cluster_of_member_answer(std::string_view config_map);
 
 }  // namespace fabric::broker

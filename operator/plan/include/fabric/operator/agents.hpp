@@ -32,7 +32,9 @@ struct AgentPlan {
   std::string ns{};      ///< Namespace of the agents.
   api::JoinSettings settings{};
   ImageDefaults images{};
-  /// Restarts the agents when the files that they read once change: a hash of PSK, identity and broker access.
+  std::vector<std::string> gateway_extra_args{};  ///< Flags behind our own, for test beds and debugging.
+  /// Restarts the gateways when the files that they read once change: a hash of identity and broker access. They read
+  /// the PSKs again while they run.
   std::string secrets_fingerprint{};
   /// Set while uninstalling: the agents clean up and acknowledge with this token. A route agent must be done before the
   /// gateway agents begin, so that block policies outlive the routes; hence one value for each.

@@ -22,6 +22,10 @@ inline constexpr std::string_view kGatewaysChosen = "GatewaysChosen";
 inline constexpr std::string_view kAgentsReady = "AgentsReady";
 inline constexpr std::string_view kConnections = "ConnectionsEstablished";
 inline constexpr std::string_view kUnsupported = "UnsupportedFields";  ///< True names fields that nothing serves yet.
+/// Broker role: the PSK that spec.brokerConfig.pskNumber asks for is the only valid one.
+inline constexpr std::string_view kPskRotated = "PSKRotated";
+/// Join role: this cluster has every PSK that the broker says is valid.
+inline constexpr std::string_view kPskCurrent = "PSKCurrent";
 inline constexpr std::string_view kUninstalled = "Uninstalled";
 
 enum class StepState : std::uint8_t {
@@ -44,8 +48,8 @@ struct Step {
 Step step_of(std::string_view type, const Error& error);
 
 /// Each step becomes a condition; Ready, Reconciling, Stalled and the phase follow from the first that is not done.
-/// Conditions of steps that were not reached keep their last state. ConnectionsEstablished never decides about Ready:
-/// it also depends on other clusters.
+/// Conditions of steps that were not reached keep their last state. ConnectionsEstablished and a rotation that runs
+/// never decide about Ready: they also depend on other clusters, and nothing is broken meanwhile.
 void apply_steps(api::FabricStatus& status, const std::vector<Step>& steps, std::int64_t generation, TimePoint now);
 
 /// Sets or removes the condition about fields that nothing serves.

@@ -13,8 +13,9 @@ namespace fabric::operators {
 /// What a reconcile of one role found.
 struct RoleOutcome {
   std::vector<Step> steps;
-  Duration requeue{0};              ///< Zero: only when something changes.
-  std::vector<std::string> events;  ///< What changed just now, for people.
+  Duration requeue{0};                ///< Zero: only when something changes.
+  std::vector<std::string> events;    ///< What changed just now, for people.
+  std::vector<std::string> warnings;  ///< The same, of what somebody has to look after.
 };
 
 /// brokerConfig: namespace, definitions, accounts and policies, the PSK (drawn once), broker-info, and the requests of

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace fabric::operators {
 
@@ -32,6 +33,7 @@ struct Environment {
   BrokerConnector connect_broker;
   std::string ns{};  ///< Our namespace, where agents and Secrets live.
   ImageDefaults images{};
+  std::vector<std::string> gateway_extra_args{};
 };
 
 }  // namespace fabric::operators

@@ -5,11 +5,13 @@
 #include <fabric/api/submariner.hpp>
 #include <fabric/broker/broker_info.hpp>
 #include <fabric/broker/federation.hpp>
+#include <fabric/broker/join.hpp>
 #include <fabric/operator/broker_role.hpp>
 #include <fabric/operator/discovery.hpp>
 #include <fabric/operator/environment.hpp>
 #include <fabric/operator/gateway_choice.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +31,7 @@ struct Observed {
 NodeFacts facts_of(const api::Node& node);
 
 /// joinConfig: from broker-info to running agents. Remembers only what saves requests (connections to the broker, what
-/// discovery read); everything that matters is in objects. Belongs to the io thread.
+/// discovery read, the broker's answer); everything that matters is in objects. Belongs to the io thread.
 class JoinRole {
  public:
   explicit JoinRole(Environment& env) : env_(env) {}
@@ -39,24 +41,44 @@ class JoinRole {
   /// the labels that we set go.
   Task<RoleOutcome> uninstall(api::Fabric fabric, Observed observed);
 
+  /// Watches this cluster's answer at the broker with the member's token, and calls `wake` when it changes: new PSKs
+  /// come in it. Until cancelled.
+  Task<Result<void>> watch_broker(std::function<void()> wake);
+
  private:
   struct Work;  ///< One reconcile.
 
   struct Member {
-    crypto::PskSet psks;
+    crypto::PskBundle psk;
     crypto::Ed25519KeyPair identity;
+    bool stored = false;                   ///< Our Secret holds `psk`.
+    std::optional<BrokerAccess> access{};  ///< To the broker of broker-info, as this cluster; the token may be empty.
+  };
+
+  /// Whose answer the watch is for.
+  struct Following {
+    std::shared_ptr<kube::Connection> connection;
+    kube::ObjectKey answer;
+    bool operator==(const Following&) const = default;
   };
 
   Task<Result<broker::BrokerInfo>> read_info(const api::JoinSettings& settings, std::vector<std::string>& warnings);
-  Task<Result<Member>> read_member(const Secret& psk);
+  Task<Result<std::optional<BrokerAccess>>> read_access(const std::string& id, const broker::BrokerInfo& info);
+  Task<Result<Member>> read_member(const std::string& id, const broker::BrokerInfo& info);
+  Task<Result<void>> store_psk(Member& member);
+  Task<Result<std::optional<crypto::X25519KeyPair>>> read_join_key();
   Task<Result<BrokerAccess>> member_access(const api::JoinSettings& settings, const broker::BrokerInfo& info,
-                                           const Member& member);
-  Task<Result<BrokerAccess>> ask_to_join(const std::string& id, const broker::BrokerInfo& info, const Member& member);
+                                           Member& member);
+  Task<Result<BrokerAccess>> ask_to_join(const std::string& id, const broker::BrokerInfo& info, Member& member);
   Task<Result<void>> store_access(std::string id, const BrokerAccess& access);
+  Task<Result<void>> forget_access(std::string id, const BrokerAccess& access);
+  Task<Result<void>> follow_broker(const std::string& id, const BrokerAccess& access, Member& member);
+  Task<Result<void>> watch_answer(Following following, std::function<void()> wake);
   Task<Result<void>> publish_cluster(const api::Cluster& cluster, BrokerAccess access);
   Task<Result<DiscoveryFacts>> gather(const api::Fabric& fabric, const Observed& observed);
   Task<Result<void>> read_sources(DiscoveryFacts& facts);
   Task<Result<void>> label_gateways(const api::Fabric& fabric, const GatewayChoice& choice);
+  Result<std::shared_ptr<kube::Connection>> broker_connection(const BrokerAccess& access);
   Result<kube::Client*> broker_client(const BrokerAccess& access);
   Task<Result<void>> leave_broker(const api::JoinSettings& settings);
   Task<Result<void>> delete_local(const api::Fabric& fabric, const Observed& observed, const AgentPlan& plan,
@@ -64,8 +86,10 @@ class JoinRole {
   AgentPlan agent_plan(const api::Fabric& fabric, const api::JoinSettings& settings) const;
 
   Environment& env_;
-  std::map<std::string, kube::Connection> connections_;  ///< By fingerprint of the access.
-  std::optional<DiscoveryFacts> sources_;                ///< What does not come from the stores.
+  std::map<std::string, std::shared_ptr<kube::Connection>> connections_;  ///< By fingerprint of the access.
+  std::optional<Following> following_;                                    ///< Once joined.
+  std::optional<broker::ConfigData> answer_;  ///< Of the broker, as last seen; absent: to be read.
+  std::optional<DiscoveryFacts> sources_;     ///< What does not come from the stores.
   async::SteadyTime sources_read_{};
   std::optional<api::Cluster> published_;  ///< At the broker, by this process.
 };

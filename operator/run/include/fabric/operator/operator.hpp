@@ -40,7 +40,7 @@ class Operator {
   Task<Report> work(const api::Fabric& fabric, api::FabricStatus& status);
   Task<Result<controller::RequeueAfter>> uninstall(const api::Fabric& fabric);
   Task<Result<void>> write_status(const api::Fabric& fabric, api::FabricStatus status);
-  void tell(const api::Fabric& fabric, const api::FabricStatus& status, const std::vector<std::string>& happened);
+  void tell(const api::Fabric& fabric, const api::FabricStatus& status, const Report& report);
 
   Environment& env_;
   kube::EventRecorder& events_;
