@@ -97,6 +97,20 @@ TEST(Agents, SettingsBecomeArguments) {
   EXPECT_THAT(route_agent, Not(HasSubstr("--log-level")));
 }
 
+TEST(Agents, RekeyLimitsAndExtraFlagsGoToTheGatewayOnlyWhenTheyAreSet) {
+  AgentPlan plan = sample();
+  const auto args = [&](Agent agent) { return json::write(*container(agent_daemonset(agent, plan)).find("args")); };
+  EXPECT_THAT(args(Agent::gateway), Not(HasSubstr("--rekey-packets")));
+  EXPECT_THAT(args(Agent::gateway), Not(HasSubstr("--cipher-suites")));
+  plan.settings.rekey_packets = 1000;
+  plan.settings.rekey_bytes = 1048576;
+  plan.settings.cipher_suites = {"chacha20-poly1305", "aes-256-gcm"};
+  plan.gateway_extra_args = {"--min-drain=5"};
+  EXPECT_THAT(args(Agent::gateway), HasSubstr("\"--rekey-packets=1000\",\"--rekey-bytes=1048576\","
+                                              "\"--cipher-suites=chacha20-poly1305,aes-256-gcm\",\"--min-drain=5\"]"));
+  EXPECT_THAT(args(Agent::route_agent), Not(HasSubstr("--min-drain")));
+}
+
 TEST(Agents, ChangedSecretsRestartTheGateways) {
   AgentPlan plan = sample();
   plan.secrets_fingerprint = "one";
