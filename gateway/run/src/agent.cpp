@@ -76,6 +76,7 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
       env_(environment),
       wake_(env_.runtime.executor),
       own_node_(env_.local, {.field_selector = "metadata.name=" + options_.node}, env_.runtime),
+      own_gateway_(env_.local, {.ns = options_.ns, .field_selector = "metadata.name=" + options_.node}, env_.runtime),
       endpoints_(env_.local, in(options_.ns), env_.runtime),
       clusters_(env_.local, in(options_.ns), env_.runtime),
       broker_endpoints_(
@@ -87,7 +88,8 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
                        std::make_unique<controller::KubeListWatch>(
                            broker_or_local(env_), kube::resource_of<api::Cluster>(), in(credentials_.broker_namespace)),
                        env_.runtime),
-      membership_(options_.cluster_id, credentials_.psks, env_.runtime.metrics) {
+      membership_(options_.cluster_id, credentials_.psks, env_.runtime.metrics),
+      psk_folder_(std::filesystem::path(options_.secrets) / kPskSubfolder) {
   env_.health.set("stores", false, "waiting for the API server");
   env_.health.set("kernel", false, "nothing applied yet");
   const auto wake = [this](const kube::ObjectKey&, const auto*, const auto*) { wake_.notify(); };
@@ -96,6 +98,7 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
   clusters_.store().on_change(wake);
   broker_endpoints_.store().on_change(wake);
   broker_clusters_.store().on_change(wake);
+  prepare_keys();
 }
 
 Result<void> Agent::start(async::TaskGroup& group) {
@@ -115,6 +118,7 @@ Result<void> Agent::start(async::TaskGroup& group) {
   FABRIC_TRY(elector_, controller::LeaseElector::open(env_.local, {options_.ns, std::string(names::kGatewaySyncLease)},
                                                       {.identity = options_.node}, env_.runtime));
   elector_->on_change([this](bool) { wake_.notify(); });
+  group.spawn("own gateway", own_gateway_.run());
   group.spawn("broker endpoints", broker_endpoints_.run());
   group.spawn("broker clusters", broker_clusters_.run());
   group.spawn("sync lease", elector_->run());
@@ -144,7 +148,7 @@ Result<void> Agent::open_ring() {
     }
   }
   FABRIC_TRY(auto ring, KeyRing::open({options_.cluster_id, options_.node}, env_.entropy, credentials_.psks,
-                                      credentials_.identity, env_.runtime.clock.now(), floor));
+                                      credentials_.identity, env_.runtime.clock.now(), floor, options_.cipher_suites));
   ring_ = std::make_unique<KeyRing>(std::move(ring));
   announcer_ =
       std::make_unique<Announcer>(options_, *ring_, env_.local, broker_or_local(env_), credentials_.broker_namespace);
@@ -188,6 +192,8 @@ Duration Agent::pause(TimePoint now) const {
 
 Task<Result<void>> Agent::reconcile() {
   const TimePoint now = env_.runtime.clock.now();
+  read_psks();
+  read_command(now);
   read_members(now);
   const auto done = co_await plan_with_kernel(now);
   if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
@@ -225,12 +231,12 @@ bool Agent::sends() const {
 void Agent::read_members(TimePoint now) {
   membership_.read_clusters(clusters_.store());
   membership_.read_clusters(broker_clusters_.store());
-  membership_.read_endpoints(endpoints_.store(), now);
+  membership_.read_endpoints(endpoints_.store(), now, Standing::copies);
   membership_.read_endpoints(broker_endpoints_.store(), now);
   // Local copies follow the broker, so that while the broker's store is not known, or lost us as well, absence proves
   // nothing.
   if (broker_endpoints_.store().synced() && at_broker() != nullptr) {
-    membership_.note_absent({&broker_endpoints_.store()}, now, SaLimits{}.hard_lifetime);
+    membership_.note_absent({&broker_endpoints_.store()}, now, options_.limits.hard_lifetime);
     membership_.renew_pins(broker_clusters_.store());
   }
 }
@@ -296,7 +302,6 @@ std::map<crypto::GatewayId, PeerKeys> Agent::peer_keys(const LocalEnd& local) co
 }
 
 SaPlan Agent::plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed, TimePoint now) {
-  const auto rotate = std::chrono::duration_cast<Duration>(options_.rekey_interval);
   SaInputs inputs{.self = ring_->self(),
                   .mine = ring_->mine(),
                   .peers = peers_,
@@ -304,8 +309,9 @@ SaPlan Agent::plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed
                   .published = announcer_->published(),
                   .tunnel_only = announcer_->tunnel_only(),
                   .psks = credentials_.psks.ids(),
+                  .rotation_requested = rotation_requested_,
                   .now = now,
-                  .limits = {.rotate_after = rotate}};
+                  .limits = options_.limits};
   return plan_sas(inputs, memory_, ring_->derive_with(membership_.peers()));
 }
 
@@ -336,14 +342,14 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
   peers_ = peer_keys({.addresses = situation.private_addresses, .nat = situation.nat, .natt_port = options_.natt_port});
   set_ping_targets();
   const auto tracked = tracker_.track(observed.sas, now);
+  traffic_.count(memory_, observed.sas);
   SaPlan sas = plan_sas_now(tracked, now);
   const auto wants_draw = [](const Action& action) { return std::holds_alternative<DrawGeneration>(action); };
   for (int draws = 0; draws < kMaxDraws; ++draws) {
     const auto draw = std::ranges::find_if(sas.actions, wants_draw);
     if (draw == sas.actions.end()) break;
-    log::info("new generation of keys", {{"reason", to_string(std::get<DrawGeneration>(*draw).reason)}});
     // The memory of a plan is kept once its script ran; that of this one never does.
-    FABRIC_CO_CHECK(ring_->draw(now, SaLimits{}.hard_lifetime));
+    FABRIC_CO_CHECK(this->draw(std::get<DrawGeneration>(*draw), now));
     sas = plan_sas_now(tracked, now);
   }
   const PolicyPlan policies = plan_policies_now(observed, situation, sas);

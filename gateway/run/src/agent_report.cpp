@@ -40,12 +40,18 @@ Task<void> Agent::report() {
                       .peers = peers_,
                       .health_targets = health_targets_,
                       .failure = cannot_carry_,
-                      .broker_failure = publishing_.failure()};
+                      .broker_failure = publishing_.failure(),
+                      .psk_failure = reading_psks_.failure(),
+                      .encap_failure = encap_failure_};
+  if (ring_) {
+    inputs.keys = keys_status();
+    set_key_metrics(now);
+  }
   if (const auto* endpoint = announcer_->endpoint()) inputs.local = endpoint->spec;
   api::Gateway gateway = gateway_object(inputs);
-  set_metrics(env_.runtime.metrics, options_, gateway, shown_);
+  set_metrics(env_.runtime.metrics, options_, gateway, traffic_, shown_);
   const bool old_latency = !latency_written_ || now - *latency_written_ >= kLatencyRefresh;
-  const bool same = written_ && without_latency(*written_) == without_latency(gateway);
+  const bool same = written_ && without_figures(*written_) == without_figures(gateway);
   if (same && (!old_latency || *written_ == gateway)) co_return;
   if (!reporting_.due(env_.runtime.clock.steady())) co_return;
   const auto done = co_await write_gateway(gateway);

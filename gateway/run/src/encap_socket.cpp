@@ -1,4 +1,6 @@
+#include <fabric/async/backoff.hpp>
 #include <fabric/gateway/encap_socket.hpp>
+#include <fabric/telemetry/log.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -62,6 +64,26 @@ Result<std::unique_ptr<EncapSocket>> EncapSocket::open(async::Executor executor,
   std::optional<Udp::socket> second;
   if (ipv6) second.emplace(*std::move(ipv6));
   return std::unique_ptr<EncapSocket>(new EncapSocket(std::make_unique<Impl>(std::move(ipv4), std::move(second))));
+}
+
+async::Task<std::unique_ptr<EncapSocket>> open_when_free(async::Executor executor, async::Clock& clock,
+                                                         std::uint16_t port, std::function<double()> random,
+                                                         std::function<void(std::string)> tell) {
+  const async::Backoff backoff{.initial = Duration{500}, .max = Duration{30'000}};
+  for (unsigned attempt = 0;; ++attempt) {
+    auto socket = EncapSocket::open(executor, port);
+    if (socket) {
+      if (attempt > 0) log::info("the port of encapsulated ESP is free now", {{"port", port}});
+      tell({});
+      co_return *std::move(socket);
+    }
+    const std::string failure = socket.error().message() +
+                                "; no encapsulated ESP is received until it works, ESP without UDP goes on: find the "
+                                "program with ss -lunp";
+    if (attempt == 0) log::warn("encapsulated ESP", {{"error", failure}});
+    tell(failure);
+    if (!co_await async::sleep_for(clock, backoff.delay(attempt, random()))) co_return nullptr;
+  }
 }
 
 async::Task<Result<void>> EncapSocket::drain_ipv4() {

@@ -11,16 +11,6 @@ namespace {
 /// Part of the rotation age by which gateways differ, so that a set that started together does not rekey together.
 constexpr double kJitter = 0.15;
 
-netstate::Aead aead_of(crypto::Suite suite) {
-  switch (suite) {
-    case crypto::Suite::aes_gcm_256:
-      return netstate::Aead::aes_gcm_256;
-    case crypto::Suite::chacha20_poly1305:
-      return netstate::Aead::chacha20_poly1305;
-  }
-  return netstate::Aead::aes_gcm_256;
-}
-
 PairSas pair_sas(const crypto::Pair& pair) {
   auto in = pair.inbound();
   auto out = pair.outbound();
@@ -33,26 +23,38 @@ PairSas pair_sas(const crypto::Pair& pair) {
 
 }  // namespace
 
+netstate::Aead aead_of(crypto::Suite suite) {
+  switch (suite) {
+    case crypto::Suite::aes_gcm_256:
+      return netstate::Aead::aes_gcm_256;
+    case crypto::Suite::chacha20_poly1305:
+      return netstate::Aead::chacha20_poly1305;
+  }
+  return netstate::Aead::aes_gcm_256;
+}
+
 Result<KeyRing> KeyRing::open(crypto::GatewayId self, crypto::Entropy& entropy, const crypto::PskSet& psks,
-                              const crypto::Ed25519KeyPair& identity, TimePoint now, crypto::Generation floor) {
+                              const crypto::Ed25519KeyPair& identity, TimePoint now, crypto::Generation floor,
+                              std::vector<crypto::Suite> suites) {
   FABRIC_TRY(const auto instance, crypto::draw_instance(entropy));
   // Milliseconds of the start in the upper 48 bits, a sequence below: monotonic across restarts, also when the clock
   // was set back in between.
   const auto start = static_cast<std::uint64_t>(std::max<std::int64_t>(now.time_since_epoch().count(), 0)) << 16U;
   const std::uint64_t above_floor = ((floor.value() >> 16U) + 1) << 16U;
-  return KeyRing(std::move(self), entropy, psks, identity, instance, std::max(start, above_floor) + 1);
+  return KeyRing(std::move(self), entropy, psks, identity, instance, std::max(start, above_floor) + 1,
+                 std::move(suites));
 }
 
-Result<void> KeyRing::draw(TimePoint now, Duration lifetime) {
+Result<void> KeyRing::draw(TimePoint now, Duration lifetime, const DrawGeneration& why) {
   FABRIC_TRY(auto key, crypto::X25519KeyPair::draw(*entropy_));
-  crypto::KeyRecord record{
-      .cluster_set = std::string(crypto::kDefaultClusterSet),
-      .owner = self_,
-      .instance = instance_,
-      .generation = crypto::Generation(next_generation_),
-      .public_key = key.public_key,
-      .suites = {std::to_underlying(crypto::Suite::aes_gcm_256), std::to_underlying(crypto::Suite::chacha20_poly1305)},
-      .not_after = now + lifetime};
+  crypto::KeyRecord record{.cluster_set = std::string(crypto::kDefaultClusterSet),
+                           .owner = self_,
+                           .instance = instance_,
+                           .generation = crypto::Generation(next_generation_),
+                           .public_key = key.public_key,
+                           .not_after = now + lifetime};
+  for (const auto suite : suites_)
+    record.suites.push_back(std::to_underlying(suite));
   FABRIC_CHECK(entropy_->fill(record.nonce));
   std::array<std::uint8_t, 4> random{};
   FABRIC_CHECK(entropy_->fill(random));
@@ -61,7 +63,9 @@ Result<void> KeyRing::draw(TimePoint now, Duration lifetime) {
   MyGeneration meta{.generation = announced.record.generation,
                     .drawn = now,
                     .jitter = kJitter * (2 * unit - 1),
-                    .psks = announced.record.psks};
+                    .psks = announced.record.psks,
+                    .reason = why.reason,
+                    .losses = why.losses};
   held_.emplace(meta.generation, Held{meta, std::move(key), std::move(announced)});
   ++next_generation_;
   return {};
@@ -70,6 +74,10 @@ Result<void> KeyRing::draw(TimePoint now, Duration lifetime) {
 void KeyRing::drop(crypto::Generation generation) {
   held_.erase(generation);
   std::erase_if(derived_, [&](const auto& entry) { return entry.first.mine == generation; });
+}
+
+void KeyRing::psks_changed() {
+  std::erase_if(derived_, [](const auto& entry) { return !entry.second; });
 }
 
 std::vector<MyGeneration> KeyRing::mine() const {

@@ -17,6 +17,9 @@
 #include <boost/asio/io_context.hpp>
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace fabric::gateway {
 
@@ -49,6 +52,41 @@ async::Task<Result<void>> watch_kernel(kernel::RouteMonitor& monitor, Agent& age
   co_return Result<void>();
 }
 
+/// What the kernel says of SAs only wakes the agent, which looks at counters anyway: a lost event costs a second.
+async::Task<Result<void>> watch_sas(async::Executor executor, async::Clock& clock, Agent& agent) {
+  constexpr Duration kReopen{5'000};
+  while (!co_await async::cancelled()) {
+    const auto events = kernel::open_sa_events(executor, {.flushes = true});
+    if (!events) log::warn("no events of SAs; they are looked at every second", {{"error", events.error().message()}});
+    while (events && co_await (*events)->next())
+      agent.kernel_changed();
+    if (!co_await async::sleep_for(clock, kReopen)) break;
+  }
+  co_return Result<void>();
+}
+
+async::Task<Result<void>> receive_encapsulated(async::TaskGroup& group, async::Executor executor, async::Clock& clock,
+                                               std::uint16_t port, Agent& agent, std::unique_ptr<EncapSocket>& holder) {
+  holder = co_await open_when_free(executor, clock, port, controller::system_random(),
+                                   [&agent](std::string failure) { agent.encapsulation(std::move(failure)); });
+  if (!holder) co_return Result<void>();
+  group.spawn("encapsulation IPv6", holder->drain_ipv6());
+  co_return co_await holder->drain_ipv4();
+}
+
+/// So that the first join does not wait for the kernel to load ciphers. On the worker, which nobody needs until the
+/// stores have synced; what fails here fails again, and is said, when a real SA is added.
+async::Task<Result<void>> warm_up(async::Worker& worker, std::vector<netstate::Aead> aeads) {
+  const auto done = co_await worker.run([aeads = std::move(aeads)]() -> Result<void> {
+    FABRIC_TRY(const auto driver, kernel::XfrmDriver::open());
+    for (const auto aead : aeads)
+      FABRIC_CHECK(driver->warm_up(aead));
+    return {};
+  });
+  if (!done) log::debug("warming up the ciphers", {{"error", done.error().message()}});
+  co_return Result<void>();
+}
+
 Result<void> run(const Options& options) {
   FABRIC_TRY(const auto level, log::parse_level(options.log_level));
   log::set_level(level);
@@ -78,19 +116,22 @@ Result<void> run(const Options& options) {
              http::Server::open(io.get_executor(), {.address = options.listen_address, .port = options.listen_port},
                                 http::observability_handlers(metrics, health)));
   std::unique_ptr<EncapSocket> encap;
-  if (!options.uninstall) {
-    FABRIC_TRY(encap, EncapSocket::open(io.get_executor(), options.natt_port));
-  }
   const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
   async::TaskGroup group(io.get_executor());
   UdpTunnelPort tunnel(group, io.get_executor(), clock, api::names::kRecordsPort);
   Agent agent(options, credentials ? *std::move(credentials) : Credentials{},
-              {*local.client, broker.client.get(), *kernel, entropy, runtime, health, &tunnel});
+              {*local.client, broker.client.get(), *kernel, entropy, runtime, health, &tunnel,
+               [] { return kernel::read_xfrm_stat(); }});
   group.spawn("http server", server->run());
   group.spawn("kernel changes", watch_kernel(monitor, agent));
-  if (encap) {
-    group.spawn("encapsulation IPv4", encap->drain_ipv4());
-    group.spawn("encapsulation IPv6", encap->drain_ipv6());
+  if (!options.uninstall) {
+    std::vector<netstate::Aead> aeads;
+    for (const auto suite : options.cipher_suites)
+      aeads.push_back(aead_of(suite));
+    group.spawn("warm-up", warm_up(worker, std::move(aeads)));
+    group.spawn("SA events", watch_sas(io.get_executor(), clock, agent));
+    group.spawn("encapsulation",
+                receive_encapsulated(group, io.get_executor(), clock, options.natt_port, agent, encap));
   }
   FABRIC_CHECK(agent.start(group));
   return async::run_until_stopped(io, group, kShutdownGrace);

@@ -1,3 +1,4 @@
+#include <fabric/api/identity.hpp>
 #include <fabric/api/names.hpp>
 #include <fabric/gateway/membership.hpp>
 #include <fabric/telemetry/log.hpp>
@@ -29,6 +30,14 @@ const std::string& value_of(const api::StringMap& map, std::string_view key) {
   static const std::string kNone;
   const auto it = map.find(key);
   return it == map.end() ? kNone : it->second;
+}
+
+/// The name that its owner gives to it. An announcement under the name of another gateway would take the place of that
+/// gateway's object, here and in the local copies.
+bool has_own_name(const api::Endpoint& endpoint, const crypto::StateRecord& state) {
+  return !state.private_addresses.empty() &&
+         endpoint.metadata.name ==
+             api::endpoint_name(api::ClusterId(state.owner.cluster), state.private_addresses.front());
 }
 
 }  // namespace
@@ -71,7 +80,7 @@ bool Membership::shows_pin(const api::Cluster& cluster) const {
   return pinned != identities_.end() && identity_of(cluster, psks_) == pinned->second;
 }
 
-void Membership::read_endpoints(const controller::Store<api::Endpoint>& endpoints, TimePoint now) {
+void Membership::read_endpoints(const controller::Store<api::Endpoint>& endpoints, TimePoint now, Standing standing) {
   const auto present = endpoints.snapshot();
   // What comes back is looked at again.
   std::erase_if(read_, [&](const auto& entry) {
@@ -79,43 +88,82 @@ void Membership::read_endpoints(const controller::Store<api::Endpoint>& endpoint
   });
   std::erase_if(foreign_, [&](const auto& key) { return key.first == &endpoints && !present->contains(key.second); });
   for (const auto& [key, endpoint] : *present) {
-    if (endpoint->spec.cluster_id != own_cluster_) read_endpoint({&endpoints, key}, *endpoint, now);
+    if (endpoint->spec.cluster_id == own_cluster_) continue;
+    const ReadKey read_key{&endpoints, key};
+    if (!note_read(read_key, *endpoint)) continue;
+    const auto accepted = read_endpoint(read_key, *endpoint, now);
+    if (!accepted) reject(read_key, *endpoint, accepted.error(), standing);
   }
 }
 
-void Membership::read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now) {
+/// Whether it says something else than when it was last looked at.
+bool Membership::note_read(const ReadKey& key, const api::Endpoint& endpoint) {
   const std::string& state = value_of(endpoint.spec.backend_config, names::kStateConfig);
   const std::string& keys = value_of(endpoint.spec.backend_config, names::kKeysConfig);
-  std::string& last = read_[key];
-  std::string fingerprint = keys + "|" + state;
-  if (last == fingerprint) return;
-  last = std::move(fingerprint);
+  std::string fingerprint = fmt::format("{}|{}|{}|{}", endpoint.spec.cluster_id, endpoint.spec.hostname, keys, state);
+  Read& last = read_[key];
+  if (last.fingerprint == fingerprint) return false;
+  last = {.fingerprint = std::move(fingerprint), .refused = std::nullopt};
+  return true;
+}
+
+crypto::Checked<void> Membership::read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now) {
   const crypto::GatewayId owner{endpoint.spec.cluster_id, endpoint.spec.hostname};
   const auto raw = read_backend_config(plain(endpoint.spec.backend_config));
-  if (!raw) return reject(key, endpoint, raw.error());
+  if (!raw) return std::unexpected(raw.error());
   const auto pinned = identities_.find(owner.cluster);
   const crypto::Expected expected{.cluster_set = crypto::kDefaultClusterSet,
                                   .owner = &owner,
                                   .identity = pinned == identities_.end() ? nullptr : &pinned->second,
                                   .now = now};
   const auto known = peers_.find(owner);
-  const auto deleted = known == peers_.end() ? std::nullopt : known->second.deleted;
-  const auto accepted = accept(peers_, *raw, psks_, expected);
-  if (!accepted) return reject(key, endpoint, accepted.error());
+  Peers trial;
+  if (known != peers_.end()) trial.insert(*known);
+  if (const auto accepted = accept(trial, *raw, psks_, expected); !accepted) return accepted;
+  Peer& peer = trial.at(owner);
+  if (!has_own_name(endpoint, peer.state.record)) return std::unexpected(crypto::Reject::foreign_gateway);
   // A copy that still stands does not bring back a peer whose original is gone: note_absent() decides.
-  peers_.at(owner).deleted = deleted;
+  if (known != peers_.end()) peer.deleted = known->second.deleted;
+  peers_.insert_or_assign(owner, std::move(peer));
   refused_.erase(endpoint.metadata.name);
   foreign_.erase(key);
   specs_[owner] = {.name = endpoint.metadata.name, .spec = endpoint.spec};
+  return {};
 }
 
-void Membership::reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason) {
+void Membership::psks_changed() {
+  std::erase_if(read_, [](const auto& entry) {
+    const auto& refused = entry.second.refused;
+    return refused == crypto::Reject::unknown_psk || refused == crypto::Reject::unknown_identity;
+  });
+}
+
+void Membership::count(const std::string& endpoint, crypto::Reject reason) {
+  Count& count = counts_[{endpoint, reason}];
+  ++count.times;
+  count.last = ++rejections_;
+  if (counts_.size() <= kMaxRejected) return;
+  counts_.erase(std::ranges::min_element(counts_, {}, [](const auto& entry) { return entry.second.last; }));
+}
+
+std::vector<Rejected> Membership::rejected() const {
+  std::vector<Rejected> result;
+  for (const auto& [key, count] : counts_)
+    result.push_back({.endpoint = key.first, .reason = key.second, .count = count.times});
+  return result;
+}
+
+void Membership::reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason, Standing standing) {
+  read_[key].refused = reason;
   const auto text = to_string(reason);
   metrics_
       .counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.",
                {{"reason", std::string(text)}})
       .add();
-  // A stale copy beside a newer original is how two stores normally look for a moment.
+  // A stale copy beside a newer original is how two stores normally look for a moment. A stale original is no stranger:
+  // its gateway is still there, and the broker went back.
+  if (reason == crypto::Reject::stale_generation && standing == Standing::copies) return;
+  count(endpoint.metadata.name, reason);
   if (reason == crypto::Reject::stale_generation) return;
   foreign_.insert(key);
   const auto [it, fresh] = refused_.insert_or_assign(endpoint.metadata.name, std::string(text));

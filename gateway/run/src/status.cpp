@@ -15,6 +15,19 @@ namespace {
 constexpr auto kConnectionsMetric = "submariner_connections";
 constexpr auto kLatencyMetric = "submariner_connection_latency_seconds";
 
+struct TrafficMetric {
+  const char* name;
+  const char* help;
+  std::uint64_t Traffic::* value;
+};
+
+/// The first two as Submariner has them.
+constexpr std::array kTrafficMetrics{
+    TrafficMetric{"submariner_gateway_rx_bytes", "Bytes received from another gateway.", &Traffic::rx_bytes},
+    TrafficMetric{"submariner_gateway_tx_bytes", "Bytes sent to another gateway.", &Traffic::tx_bytes},
+    TrafficMetric{"fabric_gateway_rx_packets", "Packets received from another gateway.", &Traffic::rx_packets},
+    TrafficMetric{"fabric_gateway_tx_packets", "Packets sent to another gateway.", &Traffic::tx_packets}};
+
 api::ConnectionStatus status_of(ConnectionState state) {
   switch (state) {
     case ConnectionState::connecting:
@@ -69,21 +82,29 @@ api::Gateway gateway_object(const StatusInputs& in) {
   gateway.status.ha_status = api::HaStatus::active;
   gateway.status.local_endpoint = api::public_view(in.local);
   gateway.status.status_failure = in.failure;
-  if (!in.broker_failure.empty())
-    gateway.metadata.annotations[std::string(kBrokerFailureAnnotation)] = in.broker_failure;
+  gateway.status.keys = in.keys;
+  for (const auto& [name, failure] :
+       {std::pair(kBrokerFailureAnnotation, &in.broker_failure), std::pair(kPskFailureAnnotation, &in.psk_failure),
+        std::pair(kEncapFailureAnnotation, &in.encap_failure)}) {
+    if (!failure->empty()) gateway.metadata.annotations[std::string(name)] = *failure;
+  }
   for (const auto& [id, peer] : in.peers)
     gateway.status.connections.push_back(connection(in, id, peer));
   return gateway;
 }
 
-api::Gateway without_latency(api::Gateway gateway) {
+api::Gateway without_figures(api::Gateway gateway) {
   for (auto& connection : gateway.status.connections)
     connection.latency_rtt.reset();
+  if (gateway.status.keys) {
+    for (auto& rejected : gateway.status.keys->rejected)
+      rejected.count = 0;
+  }
   return gateway;
 }
 
 void set_metrics(telemetry::Registry& metrics, const Options& options, const api::Gateway& gateway,
-                 std::set<telemetry::Labels>& shown) {
+                 const TrafficMeter& traffic, std::set<telemetry::Labels>& shown) {
   constexpr std::array kStatuses{api::ConnectionStatus::connecting, api::ConnectionStatus::connected,
                                  api::ConnectionStatus::error};
   constexpr std::array<std::string_view, 3> kNames{"connecting", "connected", "error"};
@@ -101,6 +122,9 @@ void set_metrics(telemetry::Registry& metrics, const Options& options, const api
       metrics.gauge(kLatencyMetric, "Last round trip through the tunnel.", labels)
           .set(std::chrono::duration<double>(connection.latency_rtt->last).count());
     }
+    const auto carried = traffic.of({connection.endpoint.cluster_id, connection.endpoint.hostname});
+    for (const auto& metric : kTrafficMetrics)
+      metrics.gauge(metric.name, metric.help, labels).set(static_cast<double>(carried.*metric.value));
     for (std::size_t i = 0; i < kStatuses.size(); ++i) {
       labels["status"] = kNames.at(i);
       metrics.gauge(kConnectionsMetric, "Connections to other gateways by status.", labels)
@@ -110,6 +134,8 @@ void set_metrics(telemetry::Registry& metrics, const Options& options, const api
   for (telemetry::Labels labels : shown) {
     if (now.contains(labels)) continue;
     metrics.remove(kLatencyMetric, labels);
+    for (const auto& metric : kTrafficMetrics)
+      metrics.remove(metric.name, labels);
     for (const auto status : kNames) {
       labels["status"] = status;
       metrics.remove(kConnectionsMetric, labels);

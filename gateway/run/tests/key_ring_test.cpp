@@ -76,7 +76,7 @@ TEST(KeyRing, GenerationsGrowAlsoWhenTheClockWasSetBack) {
 
 TEST(KeyRing, NothingWasPublishedWithoutReadableRecords) {
   EXPECT_EQ(last_published({}), crypto::Generation());
-  EXPECT_EQ(last_published({{std::string(kKeysField), "%"}, {std::string(kStateField), ""}}), crypto::Generation());
+  EXPECT_EQ(last_published({{std::string(api::names::kKeysConfig), "%"}, {std::string(api::names::kStateConfig), ""}}), crypto::Generation());
 }
 
 TEST(KeyRing, ADroppedGenerationIsGone) {

@@ -67,7 +67,7 @@ TEST_F(MembershipTest, RefusesWhatIsNotProvedAndCountsIt) {
   read();
   read();
   EXPECT_FALSE(knows(b));
-  EXPECT_THAT(membership.refused(), ElementsAre(std::pair("b-n1", "bad_signature")));
+  EXPECT_THAT(membership.refused(), ElementsAre(std::pair("b-submariner-cable-b-192-0-2-7", "bad_signature")));
   EXPECT_THAT(metrics.render(), HasSubstr("fabric_records_rejected_total{reason=\"bad_signature\"} 1\n"))
       << "once for one announcement";
 }

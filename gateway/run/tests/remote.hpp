@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fabric/api/identity.hpp>
 #include <fabric/api/names.hpp>
 #include <fabric/api/submariner.hpp>
 #include <fabric/broker/federation.hpp>
@@ -60,7 +61,7 @@ class Remote {
       generations.push_back(mine.generation);
     const auto config = write_backend_config(ring.records(generations), *ring.sign_state(std::move(state)));
     api::Endpoint out;
-    out.metadata.name = id.cluster + "-" + id.gateway;
+    out.metadata.name = endpoint_name();
     out.metadata.ns = ns;
     out.spec.cluster_id = id.cluster;
     out.spec.hostname = id.gateway;
@@ -68,6 +69,10 @@ class Remote {
     out.spec.subnets = {"10.2.0.0/16"};
     out.spec.backend_config = {config.begin(), config.end()};
     return out;
+  }
+
+  std::string endpoint_name() const {
+    return api::endpoint_name(api::ClusterId(id.cluster), net::IpAddress::v4(192, 0, 2, 7));
   }
 
   crypto::GatewayId id;

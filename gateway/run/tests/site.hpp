@@ -100,9 +100,10 @@ class Site {
                  .node = "n1",
                  .cluster_id = site.id_,
                  .health_check = false,
-                 .rekey_interval = site.rekey_interval,
+                 .limits = {.rotate_after = site.rekey_interval},
+                 .secrets = site.secrets.string(),
                  .uninstall = std::move(uninstall)},
-                {.psks = one_psk(), .identity = site.identity(), .broker_namespace = std::string(kBrokerNamespace)},
+                {.psks = site.psks(), .identity = site.identity(), .broker_namespace = std::string(kBrokerNamespace)},
                 {*local,
                  with_broker ? broker.get() : nullptr,
                  port,
@@ -121,6 +122,11 @@ class Site {
     Agent agent;
   };
 
+  crypto::PskSet psks() const {
+    auto mounted = PskFolder(secrets / kPskSubfolder).read();
+    return mounted ? *std::move(mounted) : one_psk();
+  }
+
   crypto::Ed25519KeyPair identity() const { return *crypto::Ed25519KeyPair::from_seed(Secret(seed_->reveal())); }
 
   std::size_t count(const net::IpAddress& to) const {
@@ -138,7 +144,8 @@ class Site {
   kube::fake::FakeApiServer server;
   kernel::FakeKernelState kernel;
   std::chrono::seconds rekey_interval{3600};
-  FakeNetwork* network = nullptr;  ///< Of processes that are started from then on; null: no datagrams.
+  std::filesystem::path secrets = "/nowhere";  ///< With psk/ in it, as mounted into the pod.
+  FakeNetwork* network = nullptr;              ///< Of processes that are started from then on; null: no datagrams.
 
  private:
   crypto::DeterministicEntropy entropy_;

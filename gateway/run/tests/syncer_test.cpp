@@ -61,7 +61,7 @@ TEST_F(SyncerTest, CopiesAVerifiedGatewayAndItsCluster) {
   const auto copies = plan();
   ASSERT_THAT(copies.endpoints, SizeIs(1));
   const auto& endpoint = copies.endpoints[0];
-  EXPECT_EQ(endpoint.metadata.name, "b-n1");
+  EXPECT_EQ(endpoint.metadata.name, "b-submariner-cable-b-192-0-2-7");
   EXPECT_EQ(endpoint.metadata.ns, kLocalNamespace);
   ASSERT_NE(endpoint.metadata.label(api::names::kClusterIdLabel), nullptr);
   EXPECT_EQ(*endpoint.metadata.label(api::names::kClusterIdLabel), "b");
@@ -134,7 +134,7 @@ TEST_F(SyncerTest, ReadableFieldsThatDifferFromTheRecordAreNotCopied) {
 TEST_F(SyncerTest, AnEndpointThatIsNamedLikeOursDoesNotReplaceIt) {
   Remote own("a", 4);
   auto endpoint = own.endpoint(kLocalNamespace);
-  endpoint.metadata.name = "b-n1";
+  endpoint.metadata.name = "b-submariner-cable-b-192-0-2-7";
   local_endpoints.fill({endpoint});
   read();
   EXPECT_THAT(plan().endpoints, IsEmpty());
@@ -174,7 +174,7 @@ TEST_F(SyncerTest, RemovesTheCopiesOfAClusterThatLeft) {
   broker_clusters.fill({});
   read();
   const auto copies = plan();
-  EXPECT_THAT(copies.stale_endpoints, ElementsAre(kube::ObjectKey{std::string(kLocalNamespace), "b-n1"}));
+  EXPECT_THAT(copies.stale_endpoints, ElementsAre(kube::ObjectKey{std::string(kLocalNamespace), "b-submariner-cable-b-192-0-2-7"}));
   EXPECT_THAT(copies.stale_clusters, ElementsAre(kube::ObjectKey{std::string(kLocalNamespace), "b"}));
 }
 
@@ -199,7 +199,7 @@ TEST_F(SyncerTest, WritesAndRemovesAtTheApiServerAndReportsTheFirstError) {
   const auto client = server.client(metrics);
   read();
   EXPECT_TRUE(loop.run(write_copies(*client, plan())));
-  const kube::ObjectKey key{std::string(kLocalNamespace), "b-n1"};
+  const kube::ObjectKey key{std::string(kLocalNamespace), "b-submariner-cable-b-192-0-2-7"};
   ASSERT_TRUE(server.find<api::Endpoint>(key));
   CopyPlan removal;
   removal.stale_endpoints = {key, {key.ns, "gone-already"}};

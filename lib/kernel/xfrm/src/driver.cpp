@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,11 @@ using xfrm::Batch;
 constexpr std::uint8_t kRemoteBits4 = 16;
 constexpr std::uint8_t kRemoteBits6 = 48;
 constexpr std::uint8_t kLocalBits = 0;
+
+/// The SA of warm_up(). IPv4: what is slow to load are the ciphers, which both families share.
+const auto kWarmUpAddress = net::IpAddress::v4(127, 0, 0, 1);
+const netstate::Spi kWarmUpSpi(0x46ab0001);
+constexpr std::uint64_t kWarmUpSeconds = 5;
 
 Result<void> encode(Batch& batch, const Step& step) {
   if (const auto* sa = std::get_if<netstate::SaObject>(&step.object)) {
@@ -197,6 +203,22 @@ std::vector<Result<void>> XfrmDriver::apply(std::span<const Step> steps) {
     results[i] = impl_->replace_if_ours(std::get<netstate::PolicyObject>(steps[i].object));
   }
   return results;
+}
+
+Result<void> XfrmDriver::warm_up(netstate::Aead aead) {
+  netstate::SaObject object{{kWarmUpAddress, kWarmUpSpi}, {}};
+  object.sa.saddr = kWarmUpAddress;
+  object.sa.aead = aead;
+  object.sa.hard_seconds = kWarmUpSeconds;
+  // Nothing is ever sent with it, so any bytes do.
+  object.sa.key = std::make_shared<const Secret>(netstate::kKeyMaterialBytes);
+  impl_->batch.clear();
+  FABRIC_CHECK(xfrm::encode_add(impl_->batch, object));
+  xfrm::encode_remove(impl_->batch, object.key);
+  auto acks = impl_->socket.execute(impl_->batch);
+  impl_->batch.clear();
+  if (!acks) return std::unexpected(std::move(acks).error());
+  return judge_sa_add(acks->front(), object);
 }
 
 Result<void> XfrmDriver::set_policy_hash_thresholds() {

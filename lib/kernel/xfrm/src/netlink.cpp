@@ -135,7 +135,7 @@ std::unexpected<Error> fail_ack(const Ack& ack, std::string context) {
 
 Socket::Socket(Fd fd) : fd_(std::move(fd)), buffer_(kReceiveBytes) {}
 
-Result<Socket> Socket::open(std::initializer_list<int> groups) {
+Result<Socket> Socket::open(std::span<const int> groups) {
   Fd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_XFRM));
   if (fd.get() < 0) {
     const auto error = errno;

@@ -126,7 +126,7 @@ class Socket {
   using OnMessage = std::function<void(const Message&)>;
 
   /// `groups` are multicast groups (XFRMNLGRP_*) to join.
-  static Result<Socket> open(std::initializer_list<int> groups = {});
+  static Result<Socket> open(std::span<const int> groups = {});
 
   /// Sends all messages of a batch, each of which must ask for an ACK, in one call, and waits for one verdict per
   /// message. Other answers go to `on_message`. An error says that some verdicts are unknown.

@@ -10,6 +10,7 @@
 #include <optional>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 #include <arpa/inet.h>
 
@@ -47,6 +48,9 @@ std::optional<SaEvent> acquire(std::span<const std::uint8_t> payload) {
 std::optional<SaEvent> parse_event(const xfrm::Message& message) {
   if (message.type == XFRM_MSG_EXPIRE) return expiry(message.payload);
   if (message.type == XFRM_MSG_ACQUIRE) return acquire(message.payload);
+  if (message.type == XFRM_MSG_FLUSHSA || message.type == XFRM_MSG_FLUSHPOLICY) {
+    return SaEvent{SaEvent::Kind::flushed, {}, {}};
+  }
   return std::nullopt;
 }
 
@@ -94,8 +98,10 @@ class XfrmSaEvents final : public SaEvents {
 }  // namespace
 
 Result<std::unique_ptr<SaEvents>> open_sa_events(async::Executor executor, SaEventsOptions options) {
-  auto socket = options.acquire ? xfrm::Socket::open({XFRMNLGRP_EXPIRE, XFRMNLGRP_ACQUIRE})
-                                : xfrm::Socket::open({XFRMNLGRP_EXPIRE});
+  std::vector<int> groups{XFRMNLGRP_EXPIRE};
+  if (options.acquire) groups.push_back(XFRMNLGRP_ACQUIRE);
+  if (options.flushes) groups.insert(groups.end(), {XFRMNLGRP_SA, XFRMNLGRP_POLICY});
+  auto socket = xfrm::Socket::open(groups);
   if (!socket) return std::unexpected(std::move(socket).error());
   return std::make_unique<XfrmSaEvents>(std::move(executor), std::move(*socket));
 }

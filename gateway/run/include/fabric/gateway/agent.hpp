@@ -15,14 +15,18 @@
 #include <fabric/gateway/policy_plan.hpp>
 #include <fabric/gateway/retry.hpp>
 #include <fabric/gateway/status.hpp>
+#include <fabric/gateway/traffic.hpp>
 #include <fabric/gateway/tunnel_records.hpp>
 #include <fabric/kernel/kernel.hpp>
 #include <fabric/kube/client.hpp>
 #include <fabric/telemetry/health.hpp>
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 
 namespace fabric::gateway {
 
@@ -35,6 +39,8 @@ struct Environment {
   controller::Runtime runtime;
   telemetry::Health& health;
   TunnelPort* tunnel = nullptr;  ///< Null: announcements go by the broker only.
+  /// Packets that IPsec of the kernel dropped, by name; none in tests.
+  std::function<Result<std::map<std::string, std::uint64_t>>()> xfrm_stat{};
 };
 
 /// The gateway agent of one node: stores and kernel → SA, policy and status plans → kernel and records. Belongs to the
@@ -47,7 +53,10 @@ class Agent {
   /// Opens what may fail, and starts the informers and loops.
   Result<void> start(async::TaskGroup& group);
 
-  /// The node's links or addresses changed, or an SA reached a limit.
+  /// What keeps the UDP port of encapsulated ESP from being used; empty when it is.
+  void encapsulation(std::string failure);
+
+  /// The node's links or addresses changed, an SA reached a limit, or somebody removed SAs or policies.
   void kernel_changed() { wake_.notify(); }
 
  private:
@@ -76,6 +85,14 @@ class Agent {
   void note(Retry& retry, const Result<void>& outcome);
   Duration pause(TimePoint now) const;
 
+  // agent_keys.cpp
+  void prepare_keys();
+  void read_psks();
+  void read_command(TimePoint now);
+  Result<void> draw(const DrawGeneration& action, TimePoint now);
+  api::GatewayKeys keys_status() const;
+  void set_key_metrics(TimePoint now);
+
   // agent_report.cpp
   void set_ping_targets();
   async::Task<void> report();
@@ -93,6 +110,7 @@ class Agent {
   Environment env_;
   async::Notifier wake_;
   controller::Informer<api::Node> own_node_;
+  controller::Informer<api::Gateway> own_gateway_;
   controller::Informer<api::Endpoint> endpoints_;
   controller::Informer<api::Cluster> clusters_;
   controller::Informer<api::Endpoint> broker_endpoints_;
@@ -115,6 +133,15 @@ class Agent {
   std::optional<TimePoint> latency_written_;
   std::set<telemetry::Labels> shown_;  ///< Connections that have metrics.
   std::string cannot_carry_;           ///< Why this gateway carries nothing; empty when it may.
+  PskFolder psk_folder_;
+  std::string psk_version_;         ///< Of the folder as it was read last.
+  std::set<std::string> commands_;  ///< Values of the rekey annotation that are served.
+  bool commands_known_ = false;
+  std::optional<TimePoint> rotation_requested_;
+  std::uint64_t rekeys_ = 0;
+  TrafficMeter traffic_;
+  std::string encap_failure_;
+  Retry reading_psks_{"reading the PSKs"};
   Retry publishing_{"publishing at the broker"};
   Retry local_endpoint_{"writing the local Endpoint"};
   Retry copying_{"copying remote objects"};

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <fabric/async/clock.hpp>
 #include <fabric/async/task.hpp>
 #include <fabric/base/error.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 namespace fabric::gateway {
 
@@ -27,5 +30,12 @@ class EncapSocket {
   explicit EncapSocket(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// Opens the socket, again and again with backoff while another program has the port, since ESP without UDP does not
+/// need it. `tell` hears each failure, and an empty text with the success. Ends with the socket, or when cancelled with
+/// null.
+async::Task<std::unique_ptr<EncapSocket>> open_when_free(async::Executor executor, async::Clock& clock,
+                                                         std::uint16_t port, std::function<double()> random,
+                                                         std::function<void(std::string)> tell);
 
 }  // namespace fabric::gateway

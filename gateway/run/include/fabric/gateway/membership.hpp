@@ -6,11 +6,29 @@
 #include <fabric/gateway/announcements.hpp>
 #include <fabric/telemetry/metrics.hpp>
 
+#include <compare>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace fabric::gateway {
+
+/// Announcements that were refused, for the status.
+struct Rejected {
+  std::string endpoint;  ///< Name of the object.
+  crypto::Reject reason = crypto::Reject::malformed;
+  std::uint64_t count = 0;
+  auto operator<=>(const Rejected&) const = default;
+};
+
+/// Pairs of name and reason that are remembered: whoever may write Endpoints can make up names.
+inline constexpr std::size_t kMaxRejected = 20;
+
+/// Whose objects a store holds. Local copies lag behind their originals for a moment, which is nothing to report.
+enum class Standing : std::uint8_t { originals, copies };
 
 /// Who the other clusters and gateways are: pinned identities and verified announcements. Fed with objects of the
 /// broker and of the local copies alike; it believes neither, and nothing that it accepted goes back. Belongs to the io
@@ -23,7 +41,12 @@ class Membership {
   /// and counted; it takes the place of the first by renew_pins() only.
   void read_clusters(const controller::Store<api::Cluster>& clusters);
   /// Verifies announcements of other clusters that changed since the last call.
-  void read_endpoints(const controller::Store<api::Endpoint>& endpoints, TimePoint now);
+  void read_endpoints(const controller::Store<api::Endpoint>& endpoints, TimePoint now,
+                      Standing standing = Standing::originals);
+
+  /// The PSKs are others now: what was refused for want of one is looked at again. What was accepted stays: peers and
+  /// pins were proved when they came, and a PSK that is gone takes nothing back.
+  void psks_changed();
 
   struct Taken {
     crypto::GatewayId owner;
@@ -58,6 +81,9 @@ class Membership {
   /// Last refusals by Endpoint name, for the status.
   const std::map<std::string, std::string>& refused() const { return refused_; }
 
+  /// Since the start, by name and reason, at most kMaxRejected; the one that was counted least lately makes room.
+  std::vector<Rejected> rejected() const;
+
  private:
   using Source = const controller::Store<api::Endpoint>*;
   using ReadKey = std::pair<Source, kube::ObjectKey>;
@@ -67,8 +93,21 @@ class Membership {
     api::EndpointSpec spec;
   };
 
-  void read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now);
-  void reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason);
+  /// What was last looked at, and what came of it.
+  struct Read {
+    std::string fingerprint;
+    std::optional<crypto::Reject> refused;
+  };
+
+  struct Count {
+    std::uint64_t times = 0;
+    std::uint64_t last = 0;  ///< Position in the order of all rejections.
+  };
+
+  bool note_read(const ReadKey& key, const api::Endpoint& endpoint);
+  crypto::Checked<void> read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now);
+  void reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason, Standing standing);
+  void count(const std::string& endpoint, crypto::Reject reason);
   void refuse_identity(const std::string& cluster, const crypto::Ed25519Public& identity);
 
   std::string own_cluster_;
@@ -78,9 +117,11 @@ class Membership {
   Peers peers_;
   std::map<std::string, crypto::Ed25519Public> refused_identities_;  ///< The last one per cluster.
   std::map<crypto::GatewayId, Described> specs_;
-  std::set<ReadKey> foreign_;            ///< Objects whose announcement was refused.
-  std::map<ReadKey, std::string> read_;  ///< The keys and state last looked at.
+  std::set<ReadKey> foreign_;  ///< Objects whose announcement was refused.
+  std::map<ReadKey, Read> read_;
   std::map<std::string, std::string> refused_;
+  std::map<std::pair<std::string, crypto::Reject>, Count> counts_;
+  std::uint64_t rejections_ = 0;
 };
 
 }  // namespace fabric::gateway

@@ -2,6 +2,8 @@
 
 #include <fabric/base/error.hpp>
 #include <fabric/base/time.hpp>
+#include <fabric/crypto/record.hpp>
+#include <fabric/gateway/sa_plan.hpp>
 #include <fabric/net/ip_address.hpp>
 
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fabric::gateway {
 
@@ -24,7 +27,8 @@ struct Options {
   bool health_check = true;
   std::chrono::seconds health_check_interval{1};
   std::uint32_t health_check_max_loss = 5;
-  std::chrono::seconds rekey_interval{3600};
+  SaLimits limits;  ///< When keys are renewed.
+  std::vector<crypto::Suite> cipher_suites{crypto::Suite::aes_gcm_256, crypto::Suite::chacha20_poly1305};
   std::map<std::string, net::IpAddress> elastic_ips;  ///< Public address by node.
   std::string secrets = "/run/secrets/fabric";        ///< Folder with psk/, identity/ and broker/.
   std::string listen_address = "::";

@@ -98,6 +98,8 @@ inline constexpr std::string_view kNattDiscoveryPortConfig = "natt-discovery-por
 inline constexpr std::string_view kXfrmBackend = "xfrm";
 
 // Status objects.
+// On a Gateway, any text, conventionally the time: each new value makes that gateway draw new keys.
+inline constexpr std::string_view kRekeyAnnotation = "fabric.tkestack.io/rekey";
 inline constexpr std::string_view kCleanedAnnotation = "fabric.tkestack.io/cleaned";  // <component>@<generation>.
 inline constexpr std::string_view kUpdateTimestamp = "update-timestamp";              // Submariner, Unix seconds.
 // Submariner: Gateway pods carry it for the load balancer mode.

@@ -86,7 +86,7 @@ struct Connection {
 struct KeyGeneration {
   std::string generation;  ///< Decimal.
   TimePoint drawn_at;
-  std::string reason;      ///< "first", "age", "packets", ...
+  std::string reason;  ///< "first", "age", "packets", ...
   std::vector<std::string> psk_ids;
   bool operator==(const KeyGeneration&) const = default;
 };
@@ -264,9 +264,12 @@ template <>
 struct Schema<api::GatewayStatus> {
   static auto fields() {
     using T = api::GatewayStatus;
-    return std::tuple{always("version", &T::version), always("haStatus", &T::ha_status),
-                      always("localEndpoint", &T::local_endpoint), always("statusFailure", &T::status_failure),
-                      always("connections", &T::connections), optional("keys", &T::keys)};
+    return std::tuple{always("version", &T::version),
+                      always("haStatus", &T::ha_status),
+                      always("localEndpoint", &T::local_endpoint),
+                      always("statusFailure", &T::status_failure),
+                      always("connections", &T::connections),
+                      optional("keys", &T::keys)};
   }
 };
 

@@ -11,9 +11,10 @@ namespace fabric::kernel {
 /// What the kernel says about an SA without being asked.
 struct SaEvent {
   enum class Kind : std::uint8_t {
-    soft_expired,  ///< The soft packet limit is reached: time for the next generation. Said once per SA.
+    soft_expired,  ///< The soft packet or byte limit is reached: time for the next generation. Said once per SA.
     hard_expired,  ///< The SA is gone.
     acquire,       ///< A packet met an ESP policy without an SA and was dropped; key.spi is 0.
+    flushed,       ///< Somebody removed all SAs or all policies. The other members say nothing.
     overrun,       ///< Events were lost: observe the SAs anew. The other members say nothing.
   };
   Kind kind = Kind::overrun;

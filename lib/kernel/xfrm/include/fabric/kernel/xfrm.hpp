@@ -31,6 +31,11 @@ class XfrmDriver final : public Driver {
   /// Changes nothing about which policy applies. To be called once after start; idempotent.
   Result<void> set_policy_hash_thresholds();
 
+  /// Makes the kernel load what an SA with this algorithm needs, which can take seconds the first time: adds an SA that
+  /// no policy can lead to (127.0.0.1, reqid 0), and removes it in the same batch. Should that fail, the kernel removes
+  /// it after some seconds. An error says what adding a real one would say.
+  Result<void> warm_up(netstate::Aead aead);
+
  private:
   struct Impl;
   explicit XfrmDriver(std::unique_ptr<Impl> impl);
@@ -41,6 +46,8 @@ struct SaEventsOptions {
   /// Also report packets that met no SA. While somebody listens for these, the kernel keeps a larval state of up to
   /// 30 s for each such flow.
   bool acquire = false;
+  /// Also report that somebody removed all SAs or policies. The kernel then copies every change of them to us.
+  bool flushes = false;
 };
 
 /// Subscribes in the network namespace of the calling thread. Call on the io thread of `executor`.
