@@ -168,6 +168,70 @@ TEST_F(EspTraffic, CarriesPacketsWithTheSecondSuite) {
   EXPECT_EQ(test::observed(*a).sas.begin()->second.counters->packets, 1U);
 }
 
+TEST_F(EspTraffic, EverySuiteHasLongKeysEsnAndAWideWindow) {
+  struct Row {
+    Aead aead;
+    std::string_view name;
+  };
+
+  for (const auto& row :
+       {Row{Aead::aes_gcm_256, "rfc4106(gcm(aes))"}, Row{Aead::chacha20_poly1305, "rfc7539esp(chacha20,poly1305)"}}) {
+    SCOPED_TRACE(row.name);
+    auto value = sa(kA.outer, kCluster);
+    value.aead = row.aead;
+    State only;
+    only.sas[sa_key(kB.outer, 0x1001)] = value;
+    test::converge(*a, only);
+    const auto text = test::output_of("ip -s xfrm state");
+    EXPECT_THAT(text, testing::HasSubstr(fmt::format("aead {} 0x", row.name)));
+    // Key and salt are shown as one text of hex digits, then the bits of the ICV.
+    EXPECT_THAT(text, testing::ContainsRegex("0x[0-9a-f]{72} \\(288 bits\\) 128"));
+    EXPECT_THAT(text, testing::HasSubstr("esn"));
+    EXPECT_THAT(text, testing::HasSubstr("replay_window 1024"));
+    test::converge(*a, {});
+  }
+}
+
+TEST_F(EspTraffic, WarmingUpLeavesNothingBehind) {
+  for (const auto aead : {Aead::aes_gcm_256, Aead::chacha20_poly1305})
+    EXPECT_TRUE(a->warm_up(aead).has_value());
+  EXPECT_EQ(test::output_of("ip xfrm state"), "");
+}
+
+TEST_F(EspTraffic, TellsOfAFlushAndTheBlocksComeBackBeforeAnythingElse) {
+  async::TestLoop loop;
+  const auto events = open_sa_events(loop.executor(), {.flushes = true}).value();
+  switch_to(0x1001);
+  test::run("ip xfrm policy flush");
+  const auto event = loop.run_blocking(async::with_timeout(events->next(), kPatience));
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->kind, SaEvent::Kind::flushed);
+  const auto script = diff(test::observed(*a), desired_a, kGatewaySlices);
+  EXPECT_EQ(script.steps.front().phase, Phase::block_policies);
+  test::run("ip xfrm state flush");
+  const auto second = loop.run_blocking(async::with_timeout(events->next(), kPatience));
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->kind, SaEvent::Kind::flushed);
+}
+
+TEST_F(EspTraffic, TellsWhenAnSaReachesItsLimitOfBytes) {
+  async::TestLoop loop;
+  const auto events = open_sa_events(loop.executor()).value();
+  auto limited = sa(kA.outer, kCluster);
+  limited.soft_bytes = 100;
+  const auto key = sa_key(kB.outer, 0x1001);
+  desired_a.sas[key] = limited;
+  desired_b.sas[key] = sa(kA.outer, kCluster);
+  test::converge(*b, desired_b);
+  test::converge(*a, desired_a);
+  for (int i = 0; i < 8; ++i)
+    from_a4->send(kB.inner4, kPort);
+  const auto soft = loop.run_blocking(async::with_timeout(events->next(), kPatience));
+  ASSERT_TRUE(soft.has_value());
+  EXPECT_EQ(*soft, (SaEvent{SaEvent::Kind::soft_expired, key, limited.reqid}));
+  EXPECT_TRUE(test::observed(*a).sas.contains(key)) << "it goes on working";
+}
+
 TEST_F(EspTraffic, CarriesPacketsInUdp) {
   auto value = sa(kA.outer, kCluster);
   value.encap = UdpEncap{4500, 4500};
