@@ -181,6 +181,8 @@ std::vector<Value> broker_manifests(const FabricRef& fabric, const std::vector<s
   std::vector<Value> out;
   Value ns = object("v1", "Namespace", metadata(fabric, names::kBrokerNamespace, ""));
   ns["metadata"]["labels"]["submariner.io/broker"] = "true";
+  // The chart makes this namespace, too, and two owners of one field are a conflict for `helm upgrade`.
+  ns["metadata"]["labels"].if_object()->erase("app.kubernetes.io/managed-by");
   out.push_back(std::move(ns));
   out.push_back(member_policy(fabric));
   out.push_back(admission_binding(fabric, kMemberPolicy));

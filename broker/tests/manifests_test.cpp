@@ -42,6 +42,13 @@ TEST(BrokerManifests, LetTheJoiningAccountOnlyAskAndReadAnswers) {
             R"("verbs":["get"]}])");
 }
 
+TEST(BrokerManifests, LeaveTheChartItsLabelOfTheNamespace) {
+  const auto objects = broker_manifests(kFabric);
+  const Value& ns = find(objects, "Namespace", names::kBrokerNamespace);
+  EXPECT_EQ(ns.string_at({"metadata", "labels", "app.kubernetes.io/managed-by"}), "");
+  EXPECT_EQ(ns.string_at({"metadata", "labels", "submariner.io/broker"}), "true");
+}
+
 TEST(BrokerManifests, GiveMembersNoSecretsAndNoConfigMaps) {
   const auto objects = broker_manifests(kFabric);
   const std::string rules = json::write(*find(objects, "Role", "submariner-k8s-broker-cluster").find("rules"));
