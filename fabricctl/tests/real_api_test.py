@@ -15,7 +15,7 @@ import unittest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = pathlib.Path(os.environ["FABRIC_TOOLS"])
-FABRICCTL = sys.argv.pop(1)
+FABRICCTL = str(pathlib.Path(sys.argv.pop(1)).resolve())
 OURS = "submariner-operator"
 BROKER = "submariner-k8s-broker"
 DONE, NOT_DONE, FAILED = 0, 1, 2

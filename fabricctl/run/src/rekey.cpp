@@ -17,9 +17,6 @@ namespace names = api::names;
 
 namespace {
 
-/// The agent of the Gateway draws a generation for each value that is new to it.
-constexpr std::string_view kRekeyAnnotation = "fabric.tkestack.io/rekey";
-
 /// A gateway that was asked.
 struct Asked {
   std::set<std::string> before;
@@ -32,7 +29,7 @@ async::Task<Result<void>> ask(Session session, std::string node) {
   // With the fraction, so that two commands within a second are two.
   const std::string value = json::format_micro_time(session.clock.now());
   json::Value patch;
-  patch["metadata"]["annotations"][kRekeyAnnotation] = value;
+  patch["metadata"]["annotations"][names::kRekeyAnnotation] = value;
   const kube::ObjectKey key{std::string(names::kOperatorNamespace), std::move(node)};
   FABRIC_CO_CHECK(co_await session.client.merge_patch(kube::resource_of<api::Gateway>(), key, std::move(patch)));
   co_return Result<void>();
