@@ -62,12 +62,13 @@ class GatewayNode:
         """Ids of the PSKs that its live generations list."""
         return {p for g in self.keys().get("generations", []) for p in g.get("pskIDs", [])}
 
-    def metric(self, name: str) -> float:
-        """Sum of a metric over its labels; 0 if it is not there."""
+    def metric(self, name: str, label: str = "") -> float:
+        """Sum of a metric over its labels, or over those that hold `label` (name="value"); 0 if it is not there."""
         total = 0.0
         for line in self._fetch("/metrics").splitlines():
-            if match := re.fullmatch(rf"{name}(?:{{.*}})? (\S+)(?: \d+)?", line):
-                total += float(match[1])
+            match = re.fullmatch(rf"{name}(?:{{(.*)}})? (\S+)(?: \d+)?", line)
+            if match and label in (match[1] or ""):
+                total += float(match[2])
         return total
 
     def _fetch(self, path: str) -> str:

@@ -12,7 +12,7 @@ from e2e.deployment import OPERATOR_NAMESPACE
 from e2e.joined import SHAPE, Joined, Watched
 from e2e.keys import GatewayNode, endpoint_of, endpoint_path, wait_rekeys
 
-from lab import wait_for
+from lab import LabError, wait_for
 from lab.kube import ApiError, Kube
 
 LAB = SHAPE
@@ -34,29 +34,33 @@ def flipped(text: str, byte: int) -> str:
     return base64.b64encode(record).decode()
 
 
-FORGERIES: list[tuple[str, Callable[[Config], Config]]] = [
-    ("wrong signature", lambda c: c | {"fabric-state": flipped(c["fabric-state"], -1)}),
-    ("wrong MAC", lambda c: c | {"fabric-state": flipped(c["fabric-state"], -70)}),
-    ("wrong signature of keys", lambda c: c | {"fabric-keys": flipped(c["fabric-keys"].split(",")[0], -1)}),
-    ("not base64", lambda c: c | {"fabric-keys": "%%%"}),
-    ("oversized", lambda c: c | {"fabric-state": base64.b64encode(bytes(100_000)).decode()}),
-    ("many records", lambda c: c | {"fabric-keys": ",".join([c["fabric-keys"].split(",")[0]] * 500)}),
+FORGERIES: list[tuple[str, str, Callable[[Config], Config]]] = [
+    ("wrong signature", "bad_signature", lambda c: c | {"fabric-state": flipped(c["fabric-state"], -1)}),
+    ("wrong MAC", "bad_mac", lambda c: c | {"fabric-state": flipped(c["fabric-state"], -70)}),
+    ("wrong signature of keys", "bad_signature", lambda c: c | {"fabric-keys": flipped(c["fabric-keys"].split(",")[0], -1)}),
+    ("not base64", "malformed", lambda c: c | {"fabric-keys": "%%%"}),
+    ("oversized", "oversized", lambda c: c | {"fabric-state": base64.b64encode(bytes(100_000)).decode()}),
+    ("many records", "malformed", lambda c: c | {"fabric-keys": ",".join([c["fabric-keys"].split(",")[0]] * 500)}),
 ]
 
 
-def attack(writer: Kube, victim: dict[str, Any], config: Config, readers: list[GatewayNode]) -> None:
-    """Writes until every reader has counted a refusal: the owner of the record mends it within moments."""
-    before = {r: r.metric(REJECTED) for r in readers}
+def attack(writer: Kube, victim: dict[str, Any], config: Config, reason: str, readers: list[GatewayNode]) -> None:
+    """Writes until every reader has counted a refusal for this reason: the owner of the record mends it within moments."""
+    label = f'reason="{reason}"'
+    before = {r: r.metric(REJECTED, label) for r in readers}
 
     def refused() -> bool:
         writer.api("PATCH", endpoint_path(victim["metadata"]["name"]), {"spec": {"backend_config": config}}, MERGE)
-        return all(r.metric(REJECTED) > before[r] for r in readers)
-    wait_for("the refusal to be counted", refused, timeout=30, every=0.5)
+        return all(r.metric(REJECTED, label) > before[r] for r in readers)
+    wait_for(f"the refusal ({reason}) to be counted", refused, timeout=30, every=0.5)
 
 
-def check_reported(readers: list[GatewayNode], endpoint: str) -> None:
+def check_reported(readers: list[GatewayNode], endpoint: str, reasons: set[str]) -> None:
     def reported() -> bool:
-        return all(any(r["endpoint"] == endpoint and r["count"] > 0 and r["reason"] for r in reader.rejected()) for reader in readers)
+        for reader in readers:
+            if missing := reasons - {r["reason"] for r in reader.rejected() if r["endpoint"] == endpoint and r["count"] > 0}:
+                raise LabError(f"{reader.name} does not report {missing}")
+        return True
     wait_for(f"Gateway.status.keys.rejected to name {endpoint}", reported, timeout=20)
 
 
@@ -94,13 +98,13 @@ def test_a_member_cannot_write_records_of_another(joined: Joined, watched: Watch
 def test_forged_records_of_a_members_own_are_refused_and_counted(joined: Joined, watched: Watched) -> None:
     thief = joined.hub.kube.as_owner_of(token_of(joined, "c"))
     own = endpoint_of(joined.hub, "c")
-    for name, forge in FORGERIES:
+    for name, reason, forge in FORGERIES:
         print(f"c writes: {name}", flush=True)
-        attack(thief, own, forge(own["spec"]["backend_config"]), joined.both)
-    check_reported(joined.both, own["metadata"]["name"])
+        attack(thief, own, forge(own["spec"]["backend_config"]), reason, joined.both)
+    check_reported(joined.both, own["metadata"]["name"], {reason for _, reason, _ in FORGERIES})
     check_still_believed(joined, "c")
     print("c replays", flush=True)
-    attack(thief, own, own["spec"]["backend_config"], joined.both)
+    attack(thief, own, own["spec"]["backend_config"], "stale_generation", joined.both)
     check_still_believed(joined, "c")
     watched.verdict(f"{len(FORGERIES) + 1} forgeries of c by c")
 
@@ -110,12 +114,13 @@ def test_the_brokers_administrator_can_forge_nothing_either(joined: Joined, watc
     before_rekey = endpoint_of(joined.hub, "b")
     check_still_believed(joined, "b")
     foreign = endpoint_of(joined.hub, "c")["spec"]["backend_config"]
-    for name, config in (("records of another cluster", foreign), ("an old copy", before_rekey["spec"]["backend_config"]),
-                         *((name, forge(before_rekey["spec"]["backend_config"])) for name, forge in FORGERIES)):
+    old = before_rekey["spec"]["backend_config"]
+    for name, reason, config in (("records of another cluster", "foreign_gateway", foreign), ("an old copy", "stale_generation", old),
+                                 *((name, reason, forge(old)) for name, reason, forge in FORGERIES)):
         print(f"the administrator writes into b: {name}", flush=True)
-        attack(admin, before_rekey, config, [a])
+        attack(admin, before_rekey, config, reason, [a])
     admin.api("DELETE", endpoint_path(before_rekey["metadata"]["name"]))
-    check_reported([a], before_rekey["metadata"]["name"])
+    check_reported([a], before_rekey["metadata"]["name"], {"foreign_gateway", "stale_generation", *(reason for _, reason, _ in FORGERIES)})
     wait_for("b to announce itself again", lambda: endpoint_of(joined.hub, "b"), timeout=30)
     check_still_believed(joined, "b")
     watched.verdict("forgeries of b by the administrator, and its Endpoint deleted")

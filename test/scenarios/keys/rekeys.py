@@ -18,7 +18,7 @@ def rekey_at_random(gateway: GatewayNode, dice: random.Random) -> None:
     """One command after the other: two within one draw would count as one."""
     drawn = gateway.rekeys()
     for i in range(1, REKEYS_EACH + 1):
-        time.sleep(dice.uniform(0, 1.2))
+        time.sleep(dice.uniform(0, 0.8))
         gateway.rekey(f"scenario-{dice.getrandbits(64):x}")
         wait_rekeys({gateway: drawn + i})
 
