@@ -154,10 +154,10 @@ class Flood:
         outage, losses = 0.0, []
         for flow in self.flows:
             out = lines[flow.source.node].get("sent", {}).get(str(flow.id), 0)
-            into = lines[flow.target.node].get("received", {}).get(str(flow.id), {"unique": 0, "twice": 0, "missing": 0, "holes": []})
+            into = lines[flow.target.node].get("received", {}).get(str(flow.id), {"unique": 0, "twice": 0, "missing": 0, "outage": 0.0, "holes": []})
             gone = out - into["unique"] if final else into["missing"]
             sent, received, lost, twice = sent + out, received + into["unique"], lost + gone, twice + into["twice"]
-            outage = max([outage, *(seconds for _, _, seconds in into["holes"])])
+            outage = max(outage, into["outage"])
             if gone:
                 losses.append(f"{flow}: {gone} (first {into['holes'][:3]})")
         return Figures((self._until or time.monotonic()) - self._since, sent, received, lost, twice, sum(line.get("refused", 0) for line in lines.values()), sum(line.get("overflow", 0) for line in lines.values()), outage,

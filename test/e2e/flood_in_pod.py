@@ -4,7 +4,7 @@ Run in the network namespace of a pod: flood_in_pod.py '{"port": 9000, "size": 2
 stdin: "go" begins the sending, "stop" ends it, the end of stdin ends the program. stdout: a JSON line twice a second and at the end, {"sent": {flow: packets},
 "refused": sends that the kernel refused, "overflow": packets
 that this program was too slow to take, "silence": longest time without an arrival in s, "received": {flow: {"next", "unique", "twice", "late",
-"missing", "holes": [[first, packets, seconds]]}}}.
+"missing", "outage": of the longest hole in s, "holes": [[first, packets, seconds]]}}}.
 """
 
 import json
@@ -19,7 +19,7 @@ HEADER = struct.Struct(">IHQQ")  # magic, flow, number, sender's clock in ns
 MAGIC = 0xFAB21C00
 TICK = 0.002  # seconds; a wake-up costs more than a packet
 BURST = 100  # packets of one flow in one tick after a pause of the whole guest
-HOLES_SHOWN = 50
+HOLES_KEPT, HOLES_SHOWN = 1000, 5
 FORCE_SEND_BUFFER, FORCE_RECEIVE_BUFFER = 32, 33  # SO_SNDBUFFORCE, SO_RCVBUFFORCE: the module socket does not name them
 # A guest may be without a processor for seconds, and a small packet takes several KiB of the buffer.
 BUFFER = 256 << 20
@@ -44,7 +44,7 @@ class Incoming:
         if number >= self.next:
             if number > self.next:
                 self.missing.update(range(self.next, number))
-                if len(self.holes) < HOLES_SHOWN:
+                if len(self.holes) < HOLES_KEPT:
                     self.holes.append([self.next, number - self.next, (clock - self.clock) / 1e9 if self.clock else 0.0])
             self.next, self.clock = number + 1, clock
         elif number in self.missing:
@@ -57,7 +57,8 @@ class Incoming:
 
     def figures(self) -> dict:
         still = [h for h in self.holes if any(n in self.missing for n in range(h[0], h[0] + h[1]))]
-        return {"next": self.next, "unique": self.unique, "twice": self.twice, "late": self.late, "missing": len(self.missing), "holes": still}
+        return {"next": self.next, "unique": self.unique, "twice": self.twice, "late": self.late, "missing": len(self.missing),
+                "outage": max((h[2] for h in still), default=0.0), "holes": still[:HOLES_SHOWN]}
 
 
 def overflow(box: socket.socket) -> int:
