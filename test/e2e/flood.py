@@ -16,7 +16,7 @@ from lab.workload import Probe
 PROGRAM = Path(__file__).with_name("flood_in_pod.py")
 PORT = 9000
 SIZE = 200  # bytes of payload
-RATE4, RATE6 = 1000, 250  # packets a second in each direction of a pair
+RATE4, RATE6 = 1000, 100  # packets a second in each direction of a pair
 SETTLE = 5.0  # seconds without an arrival after which nothing is on its way any more
 
 
@@ -56,13 +56,13 @@ class Figures:
 
 class Flood:
     """`with Flood(lab, [pod of a, pod of b]) as flood: ...; figures = flood.end()`. Every pod sends to every pod of another cluster, at
-    a quarter of the rate where a pod beyond the first two takes part."""
+    a tenth of the rate where a pod beyond the first two takes part: guests have little processor time."""
 
     def __init__(self, lab: Lab, pods: list[Probe]) -> None:
         self._lab = lab
         self._pods = pods
         pairs = [(s, t, a) for s in pods for t in pods if s.cluster.name != t.cluster.name for a in t.ips]
-        self.flows = [Flow(i, s, t, a, (RATE6 if ":" in a else RATE4) // (1 if {s, t} <= set(pods[:2]) else 4)) for i, (s, t, a) in enumerate(pairs)]
+        self.flows = [Flow(i, s, t, a, (RATE6 if ":" in a else RATE4) // (1 if {s, t} <= set(pods[:2]) else 10)) for i, (s, t, a) in enumerate(pairs)]
         self._ends: dict[str, Running] = {}
         self._since = self._until = 0.0
         self._final: Figures | None = None

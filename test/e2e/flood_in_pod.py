@@ -17,7 +17,7 @@ import time
 
 HEADER = struct.Struct(">IHQQ")  # magic, flow, number, sender's clock in ns
 MAGIC = 0xFAB21C00
-TICK = 0.002  # seconds; a wake-up costs more than a packet
+TICK = 0.005  # seconds; a wake-up costs more than a packet
 BURST = 100  # packets of one flow in one tick after a pause of the whole guest
 HOLES_KEPT, HOLES_SHOWN = 1000, 5
 FORCE_SEND_BUFFER, FORCE_RECEIVE_BUFFER = 32, 33  # SO_SNDBUFFORCE, SO_RCVBUFFORCE: the module socket does not name them

@@ -47,7 +47,7 @@ def joined(lab: Lab, _area: None) -> Joined:
 
 @pytest.fixture
 def watched(joined: Joined) -> Iterator[Watched]:
-    """The flood between a and b, c with a quarter of it, shown to lose nothing while nothing happens."""
+    """The flood between a and b, c with a tenth of it, shown to lose nothing while nothing happens."""
     with Flood(joined.lab, joined.pods) as flood:
         flood.run_for(CALM)
         calm = flood.figures()
