@@ -1,10 +1,10 @@
 """One end of a flood: sends numbered datagrams at fixed rates and accounts for every one that arrives.
 
 Run in the network namespace of a pod: flood_in_pod.py '{"port": 9000, "size": 200, "flows": [{"id": 1, "to": "10.2.0.5", "rate": 1000}]}'.
-stdin: "go" begins the sending, "stop" ends it, the end of stdin ends the program. stdout: a JSON line twice a second and at the end, {"sent": {flow: packets},
-"refused": sends that the kernel refused, "overflow": packets
-that this program was too slow to take, "silence": longest time without an arrival in s, "received": {flow: {"next", "unique", "twice", "late",
-"missing", "outage": of the longest hole in s, "holes": [[first, packets, seconds]]}}}.
+stdin: "go" begins the sending, "stop" ends it, the end of stdin ends the program. stdout: a JSON line twice a second and at the end,
+{"sent": {flow: packets}, "refused": sends that the kernel refused, "overflow": packets that this program was too slow to take,
+"silence": longest time without an arrival in s, "received": {flow: {"next", "unique", "twice", "late", "missing",
+"outage": of the longest hole in s, "holes": [[first, packets, seconds]]}}}.
 """
 
 import json
