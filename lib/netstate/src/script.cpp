@@ -47,6 +47,8 @@ std::string_view to_string(FilterHook hook) {
       return "filter input";
     case FilterHook::mangle_forward:
       return "mangle forward";
+    case FilterHook::mangle_postrouting:
+      return "mangle postrouting";
   }
   return "?";
 }

@@ -168,6 +168,29 @@ class Planner {
       chain(family, FilterHook::mangle_forward).push_back(rule);
     }
     add_input_rules(family);
+    if (is_gateway()) add_clear_text_rules(family);
+  }
+
+  /// Nothing for a remote prefix leaves a gateway unless a policy transforms it, also while policies are missing that
+  /// somebody flushed.
+  void add_clear_text_rules(Family family) {
+    FilterRule to_remote;
+    to_remote.dst_set = remote_set(family);
+    FilterRule drop = to_remote;
+    drop.untransformed = true;
+    drop.action = netstate::Drop{};
+    FilterRule to_gateway = to_remote;  // Another gateway of this cluster carries them.
+    to_gateway.out_link = std::string(netstate::kVxlanLink);
+    auto& forward = chain(family, FilterHook::mangle_forward);
+    forward.insert(forward.end(), {to_gateway, drop});
+    // Transformed packets leave like packets of this node that no policy transforms, to a gateway whose address may be
+    // in a remote prefix. Pods cannot use these exceptions, as what is forwarded met the rules above before.
+    FilterRule esp = to_remote;
+    esp.protocol = std::uint8_t{IPPROTO_ESP};
+    FilterRule esp_in_udp = to_remote;
+    esp_in_udp.protocol = std::uint8_t{IPPROTO_UDP};
+    esp_in_udp.sport = in_.natt_port;
+    chain(family, FilterHook::mangle_postrouting) = {to_gateway, esp, esp_in_udp, drop};
   }
 
   void add_input_rules(Family family) {

@@ -107,6 +107,38 @@ TEST(RouteAgentPlan, RecordsOfOtherClustersEndAtGatewaysAndComeFromTheirPrefixes
   }
 }
 
+TEST(RouteAgentPlan, NothingLeavesAGatewayForARemotePrefixWithoutAPolicy) {
+  using netstate::FilterHook;
+  for (const Family family : {Family::ipv4, Family::ipv6}) {
+    SCOPED_TRACE(net::to_string(family));
+    const Plan p = plan(gateway());
+    netstate::FilterRule drop;
+    drop.dst_set = family == Family::ipv4 ? "fabric-remote-4" : "fabric-remote-6";
+    drop.untransformed = true;
+    drop.action = netstate::Drop{};
+    const auto& forward = p.desired.chains.at({family, FilterHook::mangle_forward});
+    const auto& out = p.desired.chains.at({family, FilterHook::mangle_postrouting});
+    EXPECT_EQ(forward.back(), drop);
+    EXPECT_EQ(out.back(), drop);
+    // What may pass before it goes to a remote prefix too, and no pod can look like it.
+    for (const auto& rule : out)
+      EXPECT_EQ(rule.dst_set, drop.dst_set);
+    ASSERT_EQ(out.size(), 4U);
+    EXPECT_EQ(out[0].out_link, netstate::kVxlanLink) << "another gateway of this cluster may carry it";
+    EXPECT_EQ(out[1].protocol, IPPROTO_ESP);
+    EXPECT_EQ(out[2].protocol, IPPROTO_UDP);
+    EXPECT_EQ(out[2].sport, 4500);
+    ASSERT_EQ(forward.size(), 4U);
+    EXPECT_EQ(forward[2], out[0]) << "after the clamp, which an accept would skip";
+    const Plan w = plan(worker());
+    EXPECT_FALSE(w.desired.chains.contains({family, FilterHook::mangle_postrouting})) << "workers have no policies";
+    EXPECT_EQ(w.desired.chains.at({family, FilterHook::mangle_forward}).size(), 2U);
+  }
+  Inputs in = gateway();
+  in.natt_port = 4510;
+  EXPECT_EQ(plan(in).desired.chains.at({Family::ipv4, FilterHook::mangle_postrouting})[2].sport, 4510);
+}
+
 TEST(RouteAgentPlan, SetsHoldBothSidesPerFamily) {
   const Plan p = plan(worker());
   EXPECT_EQ(p.desired.ipsets.at("fabric-local-4").entries, (std::set{cidr("10.1.0.0/16"), cidr("10.101.0.0/16")}));

@@ -61,7 +61,7 @@ Result<void> validate(std::string_view set_name, const IpSet& set);
 std::string_view chain_name(FilterHook hook);
 std::optional<FilterHook> hook_of(std::string_view chain_name);
 inline constexpr std::array kHooks{FilterHook::nat_postrouting, FilterHook::filter_forward, FilterHook::filter_input,
-                                   FilterHook::mangle_forward};
+                                   FilterHook::mangle_forward, FilterHook::mangle_postrouting};
 
 /// A rule that equals none of any plan; the text says what was found.
 FilterRule unrecognised(std::string_view text);

@@ -15,6 +15,7 @@
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/x_tables.h>
 #include <linux/netfilter/xt_TCPMSS.h>
+#include <linux/netfilter/xt_policy.h>
 #include <linux/netfilter/xt_set.h>
 #include <linux/netfilter/xt_tcpudp.h>
 #include <linux/netfilter_ipv4/ip_tables.h>
@@ -138,18 +139,34 @@ Result<Extension> set_match(const std::string& name, std::uint8_t direction, con
   return extension("set", kSetRevision, match);
 }
 
+/// `-m policy --dir out --pol none`: the route of the packet leads through no IPsec transformation.
+Extension untransformed_match() {
+  xt_policy_info policy;
+  std::memset(&policy, 0, sizeof policy);  // Padding too.
+  policy.flags = XT_POLICY_MATCH_OUT | XT_POLICY_MATCH_NONE;
+  return extension("policy", 0, policy);
+}
+
 Extension port_match(const FilterRule& rule) {
   const std::uint16_t first = rule.dport.value_or(0);
   const std::uint16_t last = rule.dport.value_or(kAllPorts);
+  const std::uint16_t first_source = rule.sport.value_or(0);
+  const std::uint16_t last_source = rule.sport.value_or(kAllPorts);
   if (rule.protocol == IPPROTO_UDP) {
     xt_udp udp;
     std::memset(&udp, 0, sizeof udp);  // Padding too.
-    udp.spts[1] = kAllPorts;
+    udp.spts[0] = first_source;
+    udp.spts[1] = last_source;
     udp.dpts[0] = first;
     udp.dpts[1] = last;
     return extension("udp", 0, udp);
   }
-  xt_tcp tcp{.spts = {0, kAllPorts}, .dpts = {first, last}, .option = 0, .flg_mask = 0, .flg_cmp = 0, .invflags = 0};
+  xt_tcp tcp{.spts = {first_source, last_source},
+             .dpts = {first, last},
+             .option = 0,
+             .flg_mask = 0,
+             .flg_cmp = 0,
+             .invflags = 0};
   if (std::holds_alternative<netstate::ClampMss>(rule.action)) {
     tcp.flg_mask = TH_SYN | TH_RST;
     tcp.flg_cmp = TH_SYN;
@@ -162,8 +179,10 @@ Extension target_of(const FilterRule& rule) {
     return extension("TCPMSS", 0, xt_tcpmss_info{.mss = clamp->mss});
   }
   const auto* nat = std::get_if<netstate::SourceNat>(&rule.action);
-  if (nat == nullptr)
-    return {"ACCEPT", 0, std::vector<std::uint8_t>(sizeof(xt_standard_target) - sizeof(xt_entry_target))};
+  if (nat == nullptr) {
+    return {std::holds_alternative<netstate::Drop>(rule.action) ? "DROP" : "ACCEPT", 0,
+            std::vector<std::uint8_t>(sizeof(xt_standard_target) - sizeof(xt_entry_target))};
+  }
   const auto bytes = nat->to.bytes();
   if (nat->to.is_v4()) {
     nf_nat_ipv4_multi_range_compat range{};
@@ -195,22 +214,30 @@ bool read_set(std::span<const std::uint8_t> payload, std::uint8_t revision, Filt
 bool read_match(const Extension& match, FilterRule& rule, const SetNumbers& numbers) {
   const auto& [name, revision, payload] = match;
   if (name == "set") return read_set(payload, revision, rule, numbers);
+  if (name == "policy") {
+    rule.untransformed = true;
+    return true;
+  }
   xt_udp udp{};
   xt_tcp tcp{};
-  if (name == "udp" && payload_of(payload, udp))
-    rule.dport = udp.dpts[0];
-  else if (name == "tcp" && payload_of(payload, tcp))
-    rule.dport = tcp.dpts[0];
-  else
-    return false;
-  if (rule.dport == 0) rule.dport.reset();  // All ports.
-  return true;
+  const auto ports = [&](const auto& found) {
+    // From 0: all ports.
+    if (found.dpts[0] != 0) rule.dport = found.dpts[0];
+    if (found.spts[0] != 0) rule.sport = found.spts[0];
+    return true;
+  };
+  if (name == "udp" && payload_of(payload, udp)) return ports(udp);
+  return name == "tcp" && payload_of(payload, tcp) && ports(tcp);
 }
 
 bool read_target(const ChainKey& key, std::string_view target, std::span<const std::uint8_t> payload,
                  FilterRule& rule) {
   if (target == "ACCEPT") {
     if (key.hook == FilterHook::nat_postrouting) rule.action = netstate::KeepSource{};
+    return true;
+  }
+  if (target == "DROP") {
+    rule.action = netstate::Drop{};
     return true;
   }
   xt_tcpmss_info mss{};
@@ -293,7 +320,9 @@ Result<EntryBytes> encode_entry(const ChainKey& key, const FilterRule& rule, con
     FABRIC_TRY(auto match, set_match(*rule.dst_set, kMatchDestination, numbers));
     matches.push_back(std::move(match));
   }
-  if (rule.dport || std::holds_alternative<netstate::ClampMss>(rule.action)) matches.push_back(port_match(rule));
+  if (rule.untransformed) matches.push_back(untransformed_match());
+  const bool tcp_or_udp = rule.dport || rule.sport || std::holds_alternative<netstate::ClampMss>(rule.action);
+  if (tcp_or_udp) matches.push_back(port_match(rule));
   return assemble(key.family, rule, matches, target_of(rule));
 }
 
@@ -311,7 +340,7 @@ FilterRule decode_entry(const ChainKey& key, const void* entry, std::string_view
                                                : read_entry(key, v6, v6.ipv6, target, rule, numbers);
   // TCPMSS works on TCP only, so the protocol of a clamp says nothing; a plan that names it too means the same.
   if (std::holds_alternative<netstate::ClampMss>(rule.action)) rule.protocol.reset();
-  if (rule.dport && !rule.protocol) rule.protocol = IPPROTO_TCP;
+  if ((rule.dport || rule.sport) && !rule.protocol) rule.protocol = IPPROTO_TCP;
   if (!read) return unrecognised(target);
   // Decoding forgives; encoding what was decoded and comparing does not.
   const auto again = encode_entry(key, rule, numbers);

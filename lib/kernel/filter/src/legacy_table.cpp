@@ -96,6 +96,7 @@ class TableLock {
 const char* hook_chain(FilterHook hook) {
   switch (hook) {
     case FilterHook::nat_postrouting:
+    case FilterHook::mangle_postrouting:
       return "POSTROUTING";
     case FilterHook::filter_forward:
     case FilterHook::mangle_forward:
@@ -239,6 +240,7 @@ std::string_view table_of(FilterHook hook) {
     case FilterHook::filter_input:
       return "filter";
     case FilterHook::mangle_forward:
+    case FilterHook::mangle_postrouting:
       return "mangle";
   }
   return "";

@@ -209,6 +209,8 @@ bool nft_supported() {
     probe += fmt::format(
         "add chain {0} m {{ {1} }}\nadd rule {0} m tcp option maxseg size > 1000 tcp option maxseg size set 1000\n",
         place, nft_chain_type(FilterHook::mangle_forward));
+    probe += fmt::format("add chain {0} p {{ {1} }}\nadd rule {0} p rt ipsec missing drop\n", place,
+                         nft_chain_type(FilterHook::mangle_postrouting));
   }
   nft_ctx_set_dry_run(context.get(), true);
   return nft_run_cmd_from_buffer(context.get(), probe.c_str()) == 0;

@@ -10,6 +10,10 @@ namespace fabric::kernel {
 
 namespace {
 
+/// The packet's route leads through no IPsec transformation; the second is how numeric listings write it.
+constexpr std::string_view kUntransformed = "rt ipsec missing";
+constexpr std::string_view kUntransformedListed = "rt ipsec 0";
+
 using Words = std::span<const std::string_view>;
 
 std::string_view trim(std::string_view text) {
@@ -75,17 +79,21 @@ void read_link(Reader& reader, std::string_view field, std::optional<std::string
   into = std::string(name);
 }
 
-void read_port(Reader& reader, std::string_view field, std::uint8_t protocol, FilterRule& rule) {
-  if (rule.protocol || !reader.take(field)) return;
-  std::uint16_t port = 0;
-  number(reader.word(), port);
-  rule.protocol = protocol;
-  rule.dport = port;
+void read_ports(Reader& reader, std::string_view name, std::uint8_t protocol, FilterRule& rule) {
+  for (const auto& [field, into] : {std::pair("sport", &rule.sport), std::pair("dport", &rule.dport)}) {
+    if (!reader.take(fmt::format("{} {}", name, field))) continue;
+    std::uint16_t port = 0;
+    number(reader.word(), port);
+    rule.protocol = protocol;
+    *into = port;
+  }
 }
 
 void read_action(Reader& reader, Family family, FilterRule& rule) {
   if (reader.take("accept")) {
     rule.action = netstate::Accept{};
+  } else if (reader.take("drop")) {
+    rule.action = netstate::Drop{};
   } else if (reader.take(fmt::format("snat to {} saddr", nft_family(family)))) {
     rule.action = netstate::KeepSource{};
   } else if (reader.take("snat to")) {
@@ -99,11 +107,14 @@ void read_action(Reader& reader, Family family, FilterRule& rule) {
   }
 }
 
-/// Both spellings of a ClampMss rule that libnftables may use mean the same; everything else is compared as text.
+/// Spellings of a ClampMss rule and of the test for IPsec that libnftables may use for the same; everything else is
+/// compared as text.
 std::string without_spelling(std::string text) {
   constexpr std::string_view kNewer = "tcp flags 0x2 / 0x2,0x4";
   constexpr std::string_view kOlder = "tcp flags & (0x2 | 0x4) == 0x2";
   if (const auto at = text.find(kNewer); at != std::string::npos) text.replace(at, kNewer.size(), kOlder);
+  if (const auto at = text.find(kUntransformedListed); at != std::string::npos)
+    text.replace(at, kUntransformedListed.size(), kUntransformed);
   return text;
 }
 
@@ -116,8 +127,9 @@ FilterRule parse_rule(const ChainKey& key, std::string_view line) {
   read_link(reader, "oifname", rule.out_link);
   read_set(reader, fmt::format("{} saddr", family), rule.src_set);
   read_set(reader, fmt::format("{} daddr", family), rule.dst_set);
-  read_port(reader, "udp dport", IPPROTO_UDP, rule);
-  read_port(reader, "tcp dport", IPPROTO_TCP, rule);
+  rule.untransformed = reader.take(kUntransformed) || reader.take(kUntransformedListed);
+  read_ports(reader, "udp", IPPROTO_UDP, rule);
+  read_ports(reader, "tcp", IPPROTO_TCP, rule);
   if (!rule.protocol && reader.take("meta l4proto")) {
     std::uint8_t protocol = 0;
     number(reader.word(), protocol);
@@ -236,6 +248,8 @@ std::string_view nft_chain_type(FilterHook hook) {
       return "type filter hook input priority -10; policy accept;";
     case FilterHook::mangle_forward:
       return "type filter hook forward priority -160; policy accept;";
+    case FilterHook::mangle_postrouting:
+      return "type filter hook postrouting priority -160; policy accept;";
   }
   return "";
 }
@@ -248,9 +262,12 @@ std::string nft_rule(const ChainKey& key, const FilterRule& rule) {
   if (rule.src_set) text += fmt::format("{} saddr @{} ", family, *rule.src_set);
   if (rule.dst_set) text += fmt::format("{} daddr @{} ", family, *rule.dst_set);
   const auto* clamp = std::get_if<netstate::ClampMss>(&rule.action);
-  if (rule.dport) text += fmt::format("{} dport {} ", *rule.protocol == IPPROTO_UDP ? "udp" : "tcp", *rule.dport);
-  // The test of TCP flags implies the protocol.
-  else if (rule.protocol && clamp == nullptr)
+  if (rule.untransformed) text += fmt::format("{} ", kUntransformed);
+  const auto* ports = rule.protocol == IPPROTO_UDP ? "udp" : "tcp";
+  if (rule.sport) text += fmt::format("{} sport {} ", ports, *rule.sport);
+  if (rule.dport) text += fmt::format("{} dport {} ", ports, *rule.dport);
+  // A port, and the test of TCP flags, imply the protocol.
+  if (rule.protocol && !rule.sport && !rule.dport && clamp == nullptr)
     text += fmt::format("meta l4proto {} ", *rule.protocol);
   if (clamp != nullptr) {
     return text +
@@ -258,6 +275,7 @@ std::string nft_rule(const ChainKey& key, const FilterRule& rule) {
                        clamp->mss);
   }
   if (std::holds_alternative<netstate::Accept>(rule.action)) return text + "accept";
+  if (std::holds_alternative<netstate::Drop>(rule.action)) return text + "drop";
   if (const auto* nat = std::get_if<netstate::SourceNat>(&rule.action))
     return text + fmt::format("snat to {}", nat->to);
   return text + fmt::format("snat to {} saddr", family);

@@ -23,9 +23,19 @@ bool is_name(std::string_view text, std::size_t longest) {
   return !text.empty() && text.size() <= longest && std::ranges::all_of(text, usual);
 }
 
+/// A drop is for packets on their way out to a set. Without these conditions it would cut the node off.
+Result<void> validate_drop(const ChainKey& key, const FilterRule& rule) {
+  if (key.hook != FilterHook::mangle_forward && key.hook != FilterHook::mangle_postrouting) {
+    return fail(Errc::invalid, "{}: only the mangle hooks drop", chain_name(key.hook));
+  }
+  if (!rule.untransformed || !rule.dst_set) {
+    return fail(Errc::invalid, "{}: a drop of more than untransformed packets to a set", chain_name(key.hook));
+  }
+  return {};
+}
+
 Result<void> validate_action(const ChainKey& key, const FilterRule& rule) {
   const bool nat = key.hook == FilterHook::nat_postrouting;
-  const bool mangle = key.hook == FilterHook::mangle_forward;
   const bool keeps = std::holds_alternative<netstate::KeepSource>(rule.action);
   const auto* translation = std::get_if<netstate::SourceNat>(&rule.action);
   const bool clamps = std::holds_alternative<netstate::ClampMss>(rule.action);
@@ -33,7 +43,10 @@ Result<void> validate_action(const ChainKey& key, const FilterRule& rule) {
     return fail(Errc::invalid, "{}: keeping or translating sources belongs to nat postrouting and nothing else does",
                 chain_name(key.hook));
   }
-  if (mangle != clamps) return fail(Errc::invalid, "{}: only mangle forward clamps the MSS", chain_name(key.hook));
+  if (clamps && key.hook != FilterHook::mangle_forward) {
+    return fail(Errc::invalid, "{}: only mangle forward clamps the MSS", chain_name(key.hook));
+  }
+  if (std::holds_alternative<netstate::Drop>(rule.action)) FABRIC_CHECK(validate_drop(key, rule));
   if (translation != nullptr && translation->to.family() != key.family) {
     return fail(Errc::invalid, "{}: {} is of another family", chain_name(key.hook), translation->to);
   }
@@ -54,15 +67,20 @@ Result<void> validate(const ChainKey& key, const FilterRule& rule) {
     if (link->has_value() && !is_name(**link, kMaxLinkName))
       return fail(Errc::invalid, "'{}' is not the name of a link", **link);
   }
-  if (key.hook == FilterHook::nat_postrouting && rule.in_link) {
+  const bool postrouting = key.hook == FilterHook::nat_postrouting || key.hook == FilterHook::mangle_postrouting;
+  if (postrouting && rule.in_link) {
     return fail(Errc::invalid, "{}: the incoming link is not known there", chain_name(key.hook));
   }
   if (key.hook == FilterHook::filter_input && rule.out_link) {
     return fail(Errc::invalid, "{}: there is no outgoing link", chain_name(key.hook));
   }
   const auto protocol = rule.protocol.value_or(0);
-  if (rule.dport && protocol != IPPROTO_UDP && protocol != IPPROTO_TCP) {
-    return fail(Errc::invalid, "{}: port {} without UDP or TCP", chain_name(key.hook), *rule.dport);
+  for (const auto port : {rule.dport, rule.sport}) {
+    if (port && protocol != IPPROTO_UDP && protocol != IPPROTO_TCP)
+      return fail(Errc::invalid, "{}: port {} without UDP or TCP", chain_name(key.hook), *port);
+  }
+  if (rule.untransformed && key.hook == FilterHook::filter_input) {
+    return fail(Errc::invalid, "{}: nothing leaves there that a policy could transform", chain_name(key.hook));
   }
   return validate_action(key, rule);
 }
@@ -87,6 +105,8 @@ std::string_view chain_name(FilterHook hook) {
       return "FABRIC-INPUT";
     case FilterHook::mangle_forward:
       return "FABRIC-MANGLE";
+    case FilterHook::mangle_postrouting:
+      return "FABRIC-CLEAR-TEXT";
   }
   return "";
 }

@@ -17,6 +17,7 @@ namespace {
 using netstate::Accept;
 using netstate::ChainKey;
 using netstate::ClampMss;
+using netstate::Drop;
 using netstate::Family;
 using netstate::FilterBackend;
 using netstate::FilterHook;
@@ -46,6 +47,28 @@ FilterRule port(std::uint8_t protocol, std::optional<std::uint16_t> number) {
   return rule;
 }
 
+/// What keeps a gateway node from sending in clear, and a rule with both ports.
+void add_clear_text_rules(State& state, Family family) {
+  FilterRule to_remote;
+  to_remote.dst_set = set_name("remote", family);
+  FilterRule drop = to_remote;
+  drop.untransformed = true;
+  drop.action = Drop{};
+  FilterRule to_gateway = to_remote;
+  to_gateway.out_link = "vx-fabric";
+  FilterRule esp = to_remote;
+  esp.protocol = std::uint8_t{IPPROTO_ESP};
+  FilterRule esp_in_udp = to_remote;
+  esp_in_udp.protocol = std::uint8_t{IPPROTO_UDP};
+  esp_in_udp.sport = 4500;
+  FilterRule both = esp_in_udp;
+  both.protocol = std::uint8_t{IPPROTO_TCP};
+  both.dport = 443;
+  auto& forward = state.chains[{family, FilterHook::mangle_forward}];
+  forward.insert(forward.end(), {to_gateway, drop});
+  state.chains[{family, FilterHook::mangle_postrouting}] = {to_gateway, esp, esp_in_udp, both, drop};
+}
+
 /// What a gateway node has, with every kind of rule.
 State gateway() {
   State state;
@@ -71,7 +94,16 @@ State gateway() {
     tcp.in_link = "eth0";
     state.chains[{family, FilterHook::filter_input}].push_back(tcp);
     state.chains[{family, FilterHook::filter_input}].push_back(port(IPPROTO_TCP, std::nullopt));
+    add_clear_text_rules(state, family);
   }
+  return state;
+}
+
+/// Without the rules that stop packets for remote prefixes, for tests that send some where no tunnel is.
+State passable() {
+  auto state = gateway();
+  for (auto& [key, rules] : state.chains)
+    std::erase_if(rules, [](const FilterRule& rule) { return rule.untransformed; });
   return state;
 }
 
@@ -115,6 +147,8 @@ TEST_P(FilterTest, WritesWhatTheToolOfTheBackendReadsTheSameWay) {
     EXPECT_THAT(rules, HasSubstr("ip saddr @fabric-local-4 ip daddr @fabric-remote-4 snat to ip saddr\n"));
     EXPECT_THAT(rules, HasSubstr("oifname \"vx-fabric\" ip daddr @fabric-remote-4 snat to 10.1.0.1\n"));
     EXPECT_THAT(rules, HasSubstr("tcp option maxseg size > 1300 tcp option maxseg size set 1300\n"));
+    EXPECT_THAT(rules, HasSubstr("ip daddr @fabric-remote-4 rt ipsec "));
+    EXPECT_THAT(rules, HasSubstr("ip daddr @fabric-remote-4 udp sport 4500 accept\n"));
     return;
   }
   for (const auto& [tool, family, address] :
@@ -130,8 +164,17 @@ TEST_P(FilterTest, WritesWhatTheToolOfTheBackendReadsTheSameWay) {
                           "--to-source {3}\n",
                           out, in, family, address));
     const std::string clamp = "-p tcp -m set {0} -m tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1300\n";
-    EXPECT_EQ(listed("mangle"), fmt::format(fmt::runtime("-A FABRIC-MANGLE " + clamp), out) +
-                                    fmt::format(fmt::runtime("-A FABRIC-MANGLE " + clamp), in));
+    const auto remote = fmt::format("-m set --match-set fabric-remote-{} dst", family);
+    const auto drop = remote + " -m policy --dir out --pol none -j DROP\n";
+    EXPECT_EQ(listed("mangle"),
+              fmt::format("-A FABRIC-CLEAR-TEXT -o vx-fabric {0} -j ACCEPT\n-A FABRIC-CLEAR-TEXT -p esp {0} -j ACCEPT\n"
+                          "-A FABRIC-CLEAR-TEXT -p udp {0} -m udp --sport 4500 -j ACCEPT\n"
+                          "-A FABRIC-CLEAR-TEXT -p tcp {0} -m tcp --sport 4500 --dport 443 -j ACCEPT\n"
+                          "-A FABRIC-CLEAR-TEXT {1}",
+                          remote, drop) +
+                  fmt::format(fmt::runtime("-A FABRIC-MANGLE " + clamp), out) +
+                  fmt::format(fmt::runtime("-A FABRIC-MANGLE " + clamp), in) +
+                  fmt::format("-A FABRIC-MANGLE -o vx-fabric {} -j ACCEPT\n-A FABRIC-MANGLE {}", remote, drop));
     EXPECT_THAT(listed("filter"), HasSubstr("-A FABRIC-INPUT -p udp -m udp --dport 4800 -j ACCEPT\n"));
     EXPECT_THAT(listed("filter"), HasSubstr("-A FABRIC-INPUT -p esp -j ACCEPT\n"));
     EXPECT_THAT(listed("filter"), HasSubstr("-A FABRIC-INPUT -i eth0 -p tcp -m tcp --dport 443 -j ACCEPT\n"));
@@ -204,6 +247,8 @@ TEST_P(FilterTest, RepairsWhatOthersChanged) {
                   {"element deleted", "nft delete element ip fabric fabric-remote-4 '{ 10.2.0.0/16 }'"},
                   {"element added", "nft add element ip6 fabric fabric-remote-6 '{ fd09::/64 }'"},
                   {"set flushed", "nft flush set ip fabric fabric-local-4"},
+                  {"drop of transformed packets",
+                   "nft insert rule ip fabric FABRIC-CLEAR-TEXT ip daddr @fabric-remote-4 rt ipsec exists drop"},
                   {"policy", "nft chain ip fabric FABRIC-FORWARD '{ policy drop; }'"},
               }
             : std::vector<std::pair<const char*, const char*>>{
@@ -218,6 +263,10 @@ TEST_P(FilterTest, RepairsWhatOthersChanged) {
                   {"rule with a negated set",
                    "iptables-legacy -I FABRIC-FORWARD -m set ! --match-set fabric-local-4 src -j ACCEPT"},
                   {"rule deleted", "ip6tables-legacy -t mangle -D FABRIC-MANGLE 1"},
+                  {"drop of transformed packets",
+                   "iptables-legacy -t mangle -I FABRIC-CLEAR-TEXT -m set --match-set fabric-remote-4 dst "
+                   "-m policy --dir out --pol ipsec -j DROP"},
+                  {"jump to the last drop deleted", "ip6tables-legacy -t mangle -D POSTROUTING 1"},
                   {"table flushed", "iptables-legacy -t nat -F; iptables-legacy -t nat -X"},
                   {"element deleted", "ipset del fabric-remote-4 10.2.0.0/16"},
                   {"element added", "ipset add fabric-remote-6 fd09::/64"},
@@ -259,7 +308,29 @@ TEST_P(FilterTest, RefusesWhatNoBackendCanExpressAndWritesTheRest) {
   keep.action = KeepSource{};
   FilterRule clamp;
   clamp.action = ClampMss{1300};
+  FilterRule drop;
+  drop.dst_set = "fabric-remote-4";
+  drop.untransformed = true;
+  drop.action = Drop{};
+  FilterRule drop_to_anywhere = drop;
+  drop_to_anywhere.dst_set.reset();
+  FilterRule drop_of_everything = drop;
+  drop_of_everything.untransformed = false;
+  FilterRule from_link = drop;
+  from_link.in_link = "eth0";
+  FilterRule outgoing_input;
+  outgoing_input.untransformed = true;
+  FilterRule source_port;
+  source_port.sport = 4500;
   const netstate::Step wrong[] = {
+      in(FilterHook::filter_forward, drop),
+      in(FilterHook::nat_postrouting, drop),
+      in(FilterHook::mangle_postrouting, drop_to_anywhere),
+      in(FilterHook::mangle_forward, drop_of_everything),
+      in(FilterHook::mangle_postrouting, from_link),
+      in(FilterHook::mangle_postrouting, clamp),
+      in(FilterHook::filter_input, outgoing_input),
+      in(FilterHook::mangle_postrouting, source_port),
       in(FilterHook::filter_forward, keep),
       in(FilterHook::nat_postrouting, FilterRule{}),
       in(FilterHook::filter_input, clamp),
@@ -283,6 +354,36 @@ TEST_P(FilterTest, RefusesWhatNoBackendCanExpressAndWritesTheRest) {
   EXPECT_FALSE(results[0]);
   EXPECT_TRUE(results[1]);
   EXPECT_EQ(observed(*filter).chains.size(), 1U);
+}
+
+TEST_P(FilterTest, DropsWhatNoPolicyTransformsButNotWhatIsTransformedAlready) {
+  const auto peer = make_peer();
+  run("ip route add 10.2.0.0/16 via 192.0.2.2; ip route add fd02::/48 via fd00:ee::2");
+  peer.enter();
+  run("ip addr add 10.2.0.1 dev lo; ip addr add fd02::1 dev lo nodad");
+  await_addresses();
+  const UdpSocket receiver4("10.2.0.1", 7000);
+  const UdpSocket receiver6("fd02::1", 7000);
+  home.enter();
+  const auto sent = [](const char* source, std::uint16_t from, const char* to) {
+    return UdpSocket(source, from).send(to, 7000);
+  };
+  converge(*filter, passable());
+  EXPECT_TRUE(sent("192.0.2.1", 0, "10.2.0.1"));
+  EXPECT_TRUE(sent("fd00:ee::1", 0, "fd02::1"));
+  EXPECT_TRUE(receiver4.receive() && receiver6.receive()) << "no way to the peer, so the test shows nothing";
+  converge(*filter, gateway());
+  EXPECT_FALSE(sent("192.0.2.1", 0, "10.2.0.1"));
+  EXPECT_FALSE(sent("fd00:ee::1", 0, "fd02::1"));
+  EXPECT_TRUE(sent("192.0.2.1", 0, "192.0.2.2")) << "no remote prefix";
+  // ESP in UDP, as it looks after the transformation.
+  EXPECT_TRUE(sent("192.0.2.1", 4500, "10.2.0.1"));
+  EXPECT_TRUE(sent("fd00:ee::1", 4500, "fd02::1"));
+  EXPECT_TRUE(receiver4.receive() && receiver6.receive());
+  run("ip link set eth0 down; ip link set eth0 name vx-fabric; ip link set vx-fabric up; "
+      "ip route replace 10.2.0.0/16 via 192.0.2.2");
+  EXPECT_TRUE(sent("192.0.2.1", 0, "10.2.0.1")) << "another gateway carries it";
+  EXPECT_TRUE(receiver4.receive());
 }
 
 TEST_P(FilterTest, AMissingSetFailsItsChainOnly) {
@@ -380,7 +481,7 @@ TEST_P(KeepSourceTest, KeepsTheSourceThatAMasqueradeWouldChange) {
   ASSERT_EQ(source4(), "192.0.2.1") << "the masquerade does not work, so the test shows nothing";
   ASSERT_EQ(source6(), "fd00:ee::1");
   const auto filter = open_filter(GetParam().ours);
-  converge(*filter, gateway());
+  converge(*filter, passable());
   EXPECT_EQ(source4(), "10.1.0.1");
   EXPECT_EQ(source6(), "fd01::1");
   // Only between the two: what goes elsewhere is still masqueraded.
@@ -494,7 +595,7 @@ class ForwardTest : public NetworkTest, public testing::WithParamInterface<Filte
     const auto server_end = join(2);
     run("echo 1 > /proc/sys/net/ipv4/ip_forward");
     const auto filter = open_filter(GetParam());
-    converge(*filter, gateway());
+    converge(*filter, passable());
     server_end.enter();
     const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in where{};

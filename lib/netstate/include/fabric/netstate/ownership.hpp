@@ -38,7 +38,7 @@ inline constexpr std::string_view kLocalSet6 = "fabric-local-6";
 inline constexpr std::string_view kRemoteSet4 = "fabric-remote-4";
 inline constexpr std::string_view kRemoteSet6 = "fabric-remote-6";
 
-/// Legacy chains (FABRIC-POSTROUTING, FABRIC-FORWARD, FABRIC-INPUT, FABRIC-MANGLE) and the nftables table.
+/// Chains (FABRIC-POSTROUTING, FABRIC-FORWARD, FABRIC-INPUT, FABRIC-MANGLE, FABRIC-CLEAR-TEXT) and the nftables table.
 inline constexpr std::string_view kChainPrefix = "FABRIC-";
 inline constexpr std::string_view kNftTable = "fabric";
 

@@ -164,7 +164,8 @@ enum class FilterHook : std::uint8_t {
   nat_postrouting,  ///< Before kube-proxy's and the CNI's masquerading.
   filter_forward,
   filter_input,
-  mangle_forward,  ///< MSS clamp.
+  mangle_forward,      ///< MSS clamp; forwarded packets that would leave in clear.
+  mangle_postrouting,  ///< Packets that would leave in clear, those of the node itself included.
 };
 
 struct KeepSource {  ///< No source translation for this connection, whatever rule of others would ask for it.
@@ -185,6 +186,10 @@ struct ClampMss {  ///< Sets the MSS of SYN segments to at most this many bytes.
   auto operator<=>(const ClampMss&) const = default;
 };
 
+struct Drop {
+  auto operator<=>(const Drop&) const = default;
+};
+
 /// One rule in the vocabulary that legacy iptables and nftables share; the driver translates.
 struct FilterRule {
   std::optional<std::string> src_set;  ///< Name of an IpSet of the same family.
@@ -193,7 +198,9 @@ struct FilterRule {
   std::optional<std::string> in_link;
   std::optional<std::uint8_t> protocol;  ///< IPPROTO_UDP, IPPROTO_TCP, IPPROTO_ESP...; ClampMss implies TCP SYN.
   std::optional<std::uint16_t> dport;    ///< Needs protocol UDP or TCP.
-  std::variant<Accept, KeepSource, SourceNat, ClampMss> action;
+  std::optional<std::uint16_t> sport;    ///< Needs protocol UDP or TCP.
+  bool untransformed = false;            ///< Only packets that no IPsec policy transforms on their way out.
+  std::variant<Accept, KeepSource, SourceNat, ClampMss, Drop> action;
   auto operator<=>(const FilterRule&) const = default;
 };
 
