@@ -141,7 +141,7 @@ Result<Extension> set_match(const std::string& name, std::uint8_t direction, con
 
 /// `-m policy --dir out --pol none`: the route of the packet leads through no IPsec transformation.
 Extension untransformed_match() {
-  xt_policy_info policy;
+  xt_policy_info policy{};
   std::memset(&policy, 0, sizeof policy);  // Padding too.
   policy.flags = XT_POLICY_MATCH_OUT | XT_POLICY_MATCH_NONE;
   return extension("policy", 0, policy);
@@ -153,7 +153,7 @@ Extension port_match(const FilterRule& rule) {
   const std::uint16_t first_source = rule.sport.value_or(0);
   const std::uint16_t last_source = rule.sport.value_or(kAllPorts);
   if (rule.protocol == IPPROTO_UDP) {
-    xt_udp udp;
+    xt_udp udp{};
     std::memset(&udp, 0, sizeof udp);  // Padding too.
     udp.spts[0] = first_source;
     udp.spts[1] = last_source;
