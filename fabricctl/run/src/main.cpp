@@ -27,6 +27,9 @@ Result<Exit> run(CommandLine line) {
     std::cout << fmt::format("fabricctl {}\n", version());
     return Exit::done;
   }
+  if (const auto* tunnel = std::get_if<StaticTunnelCommand>(&line.command)) {
+    return static_tunnel(*tunnel, std::cout, std::cerr);
+  }
   if (line.kubeconfig.empty()) {
     return fail(Errc::invalid, "no kubeconfig: name one with --kubeconfig or set KUBECONFIG");
   }

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 namespace fabric::ctl {
@@ -16,6 +17,13 @@ constexpr auto kExitCodes =
     "finish in\n"
     "time, 2 when the command line is wrong or the API server cannot be asked.";
 
+/// The texts of `static-tunnel`, before they are checked.
+struct RawTunnel {
+  std::string local, remote, local_prefix, remote_prefix;
+  std::uint32_t spi = 0;
+  std::uint32_t reqid = 0;  // 0: as the SPI.
+};
+
 /// What CLI11 fills in, before it is checked.
 struct Raw {
   std::string kubeconfig;
@@ -24,6 +32,8 @@ struct Raw {
   RekeyCommand rekey;
   RotatePskCommand rotate;
   BrokerInfoCommand broker_info;
+  StaticTunnelCommand tunnel;
+  RawTunnel tunnel_ends;
   std::string output = "text";
   std::string rekey_timeout = "10m";   // A drain takes 60 s; a silent peer holds it up for 5 min.
   std::string rotate_timeout = "15m";  // A drain at every member, one after the other in the worst case.
@@ -83,6 +93,42 @@ CLI::App* add_broker_info(CLI::App& app, Raw& raw) {
   return command;
 }
 
+void add_ends(CLI::App& command, RawTunnel& ends) {
+  command.add_option("--local", ends.local, "Address of this node, as its own packets carry it")->required();
+  command.add_option("--remote", ends.remote, "Address of the far end, as packets from here reach it")->required();
+  command.add_option("--local-prefix", ends.local_prefix, "What is behind this node, like 10.0.0.0/24")->required();
+  command.add_option("--remote-prefix", ends.remote_prefix, "What is behind the far end")->required();
+  command.add_option("--spi", ends.spi, "The SPI of both directions")->required();
+  command.add_option("--reqid", ends.reqid, "Binds policies to SAs on this node; default: the SPI");
+}
+
+CLI::App* add_static_tunnel(CLI::App& app, Raw& raw) {
+  CLI::App* command = app.add_subcommand(
+      "static-tunnel", "UNSAFE, for demonstrations: on this node, a tunnel with a static key to an `ip xfrm` far end");
+  command->require_subcommand(1);
+  CLI::App* up = command->add_subcommand("up", "Install SAs and policies; warns each time");
+  add_ends(*up, raw.tunnel_ends);
+  up->add_option("--key-file", raw.tunnel.key_file, "Hex digits of 36 (or 20) bytes, 4 of them salt; mode 0600")
+      ->required();
+  up->add_flag("--i-know-that-static-keys-are-unsafe", raw.tunnel.acknowledged, "Without it, says why and refuses");
+  up->callback([&raw] { raw.tunnel.up = true; });
+  add_ends(*command->add_subcommand("down", "Remove what up installed with the same values"), raw.tunnel_ends);
+  return command;
+}
+
+Result<StaticTunnelCommand> tunnel_of(const Raw& raw) {
+  const RawTunnel& ends = raw.tunnel_ends;
+  StaticTunnelCommand out = raw.tunnel;
+  FABRIC_TRY(out.tunnel.local, net::IpAddress::parse(ends.local).with("--local"));
+  FABRIC_TRY(out.tunnel.remote, net::IpAddress::parse(ends.remote).with("--remote"));
+  FABRIC_TRY(out.tunnel.local_prefix, net::Cidr::parse(ends.local_prefix).with("--local-prefix"));
+  FABRIC_TRY(out.tunnel.remote_prefix, net::Cidr::parse(ends.remote_prefix).with("--remote-prefix"));
+  out.tunnel.spi = netstate::Spi(ends.spi);
+  out.tunnel.reqid = netstate::Reqid(ends.reqid == 0 ? ends.spi : ends.reqid);
+  FABRIC_CHECK(kernel::check_static_tunnel(out.tunnel));
+  return out;
+}
+
 Result<Duration> timeout_of(const std::string& text) {
   const auto parsed = json::parse_duration(text);
   if (!parsed || *parsed <= std::chrono::nanoseconds(0)) {
@@ -113,10 +159,12 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   const CLI::App* rekey = add_rekey(app, raw);
   const CLI::App* rotate = add_rotate(app, raw);
   const CLI::App* broker_info = add_broker_info(app, raw);
+  const CLI::App* tunnel = add_static_tunnel(app, raw);
   app.add_subcommand("version", "Print the version of this program");
   FABRIC_CHECK(program::parse(app, argc, argv));
   if (app.get_subcommands().empty()) {
-    return fail(Errc::invalid, "no command: expected status, rekey, rotate-psk, broker-info or version; see --help");
+    return fail(Errc::invalid,
+                "no command: expected status, rekey, rotate-psk, broker-info, static-tunnel or version; see --help");
   }
   out.kubeconfig = kubeconfig_of(raw);
   if (status->parsed()) {
@@ -130,6 +178,8 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
     out.command = raw.rotate;
   } else if (broker_info->parsed()) {
     out.command = raw.broker_info;
+  } else if (tunnel->parsed()) {
+    FABRIC_TRY(out.command, tunnel_of(raw));
   } else {
     out.command = VersionCommand{};
   }

@@ -19,6 +19,10 @@ struct Dispatch {
 
   async::Task<Result<Exit>> operator()(BrokerInfoCommand command) const { return print_broker_info(session, command); }
 
+  async::Task<Result<Exit>> operator()(StaticTunnelCommand command) const {
+    co_return static_tunnel(command, session.out, session.err);
+  }
+
   async::Task<Result<Exit>> operator()(VersionCommand /*command*/) const { co_return Exit::done; }
 };
 

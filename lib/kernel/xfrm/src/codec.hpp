@@ -4,6 +4,7 @@
 #include <fabric/netstate/script.hpp>
 #include <fabric/netstate/state.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -15,6 +16,9 @@
 /// Our vocabulary to and from XFRM messages (linux/xfrm.h). Pure.
 namespace fabric::kernel::xfrm {
 
+/// AES-128 and a salt of 4 bytes, in static tunnels only.
+inline constexpr std::size_t kShortKeyMaterialBytes = 20;
+
 xfrm_address_t to_kernel(const net::IpAddress& address);
 std::uint16_t to_kernel(net::Family family);
 /// Nothing for families other than AF_INET and AF_INET6.
@@ -22,6 +26,8 @@ std::optional<net::IpAddress> from_kernel(const xfrm_address_t& address, std::ui
 
 /// Appends one request to a batch; on an error the batch is as before.
 Result<void> encode_add(Batch& batch, const netstate::SaObject& object);
+/// For StaticTunnel alone: no ESN, which an SA made by hand lacks, and AES-128 as well. Refuses reqids of ours.
+Result<void> encode_add_static(Batch& batch, const netstate::SaObject& object);
 void encode_remove(Batch& batch, const netstate::SaKey& key);
 /// `replace` takes the place of a policy with the same selector; otherwise that is refused with EEXIST.
 Result<void> encode_put(Batch& batch, const netstate::PolicyObject& object, bool replace);

@@ -100,11 +100,11 @@ std::optional<net::IpAddress> from_kernel(const xfrm_address_t& address, std::ui
   return parsed ? std::optional(*parsed) : std::nullopt;
 }
 
-Result<void> encode_add(Batch& batch, const netstate::SaObject& object) {
+namespace {
+
+/// What all SAs have in common, with extended sequence numbers or without; the callers check the key.
+Result<void> encode_sa(Batch& batch, const netstate::SaObject& object, bool extended) {
   const auto& sa = object.sa;
-  if (sa.key == nullptr || sa.key->size() != netstate::kKeyMaterialBytes) {
-    return fail(Errc::invalid, "an SA needs {} bytes of key material", netstate::kKeyMaterialBytes);
-  }
   if (sa.saddr.family() != object.key.daddr.family()) {
     return fail(Errc::invalid, "source and destination of an SA are of one family");
   }
@@ -116,8 +116,8 @@ Result<void> encode_add(Batch& batch, const netstate::SaObject& object) {
   body.family = to_kernel(object.key.daddr.family());
   body.mode = XFRM_MODE_TUNNEL;
   // AF_UNSPEC with an empty selector lets one SA carry inner packets of both families (copy_from_user_state()). The
-  // window of an SA with ESN is in XFRMA_REPLAY_ESN_VAL, and must be zero here.
-  body.flags = XFRM_STATE_ESN | XFRM_STATE_AF_UNSPEC;
+  // window is in XFRMA_REPLAY_ESN_VAL, with ESN and without, and must be zero here.
+  body.flags = static_cast<std::uint8_t>(XFRM_STATE_AF_UNSPEC | (extended ? XFRM_STATE_ESN : 0));
 
   batch.begin(XFRM_MSG_NEWSA, NLM_F_REQUEST | NLM_F_ACK);
   batch.body(body);
@@ -137,6 +137,28 @@ Result<void> encode_add(Batch& batch, const netstate::SaObject& object) {
   }
   batch.end();
   return {};
+}
+
+}  // namespace
+
+Result<void> encode_add(Batch& batch, const netstate::SaObject& object) {
+  const auto& key = object.sa.key;
+  if (key == nullptr || key->size() != netstate::kKeyMaterialBytes) {
+    return fail(Errc::invalid, "an SA needs {} bytes of key material", netstate::kKeyMaterialBytes);
+  }
+  return encode_sa(batch, object, true);
+}
+
+Result<void> encode_add_static(Batch& batch, const netstate::SaObject& object) {
+  const auto& key = object.sa.key;
+  if (netstate::is_ours(object.sa.reqid.value())) {
+    return fail(Errc::invalid, "reqid {:#x} belongs to the agents", object.sa.reqid.value());
+  }
+  if (key == nullptr || (key->size() != kShortKeyMaterialBytes && key->size() != netstate::kKeyMaterialBytes)) {
+    return fail(Errc::invalid, "a static SA needs {} or {} bytes of key material", kShortKeyMaterialBytes,
+                netstate::kKeyMaterialBytes);
+  }
+  return encode_sa(batch, object, false);
 }
 
 void encode_remove(Batch& batch, const netstate::SaKey& key) {

@@ -52,6 +52,35 @@ TEST(SaCodec, ReadsBackWhatItWrote) {
   EXPECT_EQ(parsed->sa.key, nullptr);
 }
 
+TEST(SaCodec, StaticSasAloneLackEsnAndHaveShortKeys) {
+  SaObject object{sa_key("192.0.2.1", 0x1000), sa("192.0.2.2", 7, key_material(kFill))};
+  Batch batch;
+  EXPECT_EQ(encode_add_static(batch, object).error().code, Errc::invalid) << "a reqid of ours";
+  object.sa.reqid = Reqid(186);
+  for (const std::size_t size : {kShortKeyMaterialBytes, kKeyMaterialBytes}) {
+    object.sa.key = std::make_shared<const Secret>(size);
+    batch.clear();
+    ASSERT_TRUE(encode_add_static(batch, object).has_value()) << size;
+    const auto payload = payload_of(batch);
+    xfrm_usersa_info body{};
+    ASSERT_TRUE(read_body(payload, body));
+    EXPECT_EQ(body.flags & XFRM_STATE_ESN, 0);
+    unsigned key_bits = 0;
+    each_attribute(payload, sizeof(body), [&](std::uint16_t type, std::span<const std::uint8_t> value) {
+      if (type != XFRMA_ALG_AEAD) return;
+      EXPECT_TRUE(read_body(value.subspan(offsetof(xfrm_algo_aead, alg_key_len)), key_bits));
+    });
+    EXPECT_EQ(key_bits, size * 8);
+    EXPECT_FALSE(parse_sa(payload).has_value()) << "agents never see it";
+  }
+  batch.clear();
+  object.sa.key = std::make_shared<const Secret>(28);
+  EXPECT_EQ(encode_add_static(batch, object).error().code, Errc::invalid);
+  object.sa.key = std::make_shared<const Secret>(kShortKeyMaterialBytes);
+  EXPECT_EQ(encode_add(batch, object).error().code, Errc::invalid) << "agents use long keys only";
+  EXPECT_EQ(batch.size(), 0U);
+}
+
 TEST(SaCodec, LeavesOutWhatIsNotOurs) {
   struct Row {
     const char* name;

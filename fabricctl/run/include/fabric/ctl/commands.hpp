@@ -34,6 +34,9 @@ async::Task<Result<Exit>> rekey(Session session, RekeyCommand command);
 async::Task<Result<Exit>> rotate_psk(Session session, RotatePskCommand command);
 async::Task<Result<Exit>> print_broker_info(Session session, BrokerInfoCommand command);
 
+/// Blocks, in the network namespace of the calling thread. Needs root, and no cluster.
+Result<Exit> static_tunnel(const StaticTunnelCommand& command, std::ostream& out, std::ostream& err);
+
 async::Task<Result<Exit>> run_command(Session session, Command command);
 
 }  // namespace fabric::ctl

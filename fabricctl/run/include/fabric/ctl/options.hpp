@@ -2,6 +2,7 @@
 
 #include <fabric/base/error.hpp>
 #include <fabric/base/time.hpp>
+#include <fabric/kernel/static_tunnel.hpp>
 
 #include <filesystem>
 #include <string>
@@ -36,9 +37,18 @@ struct BrokerInfoCommand {
   bool yes = false;  ///< Print even to a terminal.
 };
 
+/// Changes this node's kernel and asks no API server.
+struct StaticTunnelCommand {
+  bool up = false;
+  kernel::StaticTunnel tunnel = {};     ///< Checked.
+  std::filesystem::path key_file = {};  ///< Only up.
+  bool acknowledged = false;            ///< --i-know-that-static-keys-are-unsafe
+};
+
 struct VersionCommand {};
 
-using Command = std::variant<StatusCommand, RekeyCommand, RotatePskCommand, BrokerInfoCommand, VersionCommand>;
+using Command =
+    std::variant<StatusCommand, RekeyCommand, RotatePskCommand, BrokerInfoCommand, StaticTunnelCommand, VersionCommand>;
 
 struct CommandLine {
   std::filesystem::path kubeconfig;  ///< The file to read; empty when none was named and there is no home folder.
