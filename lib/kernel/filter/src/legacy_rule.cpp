@@ -133,7 +133,7 @@ EntryBytes assemble(Family family, const FilterRule& rule, std::span<const Exten
 
 Result<Extension> set_match(const std::string& name, std::uint8_t direction, const SetNumbers& numbers) {
   FABRIC_TRY(const auto number, numbers.number(name));
-  xt_set_info_match_v4 match;
+  xt_set_info_match_v4 match{};
   std::memset(&match, 0, sizeof match);  // Padding included, as the kernel keeps and returns it.
   match.match_set = {.index = number, .dim = 1, .flags = direction};
   return extension("set", kSetRevision, match);
