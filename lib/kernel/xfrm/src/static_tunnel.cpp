@@ -54,8 +54,8 @@ std::array<PolicyObject, 3> policies_of(const StaticTunnel& tunnel) {
 /// In the order of installation: without an SA, a policy drops packets instead of sending them in clear.
 std::vector<netstate::Object> objects_of(const StaticTunnel& tunnel, const netstate::KeyMaterial& key) {
   std::vector<netstate::Object> result;
-  for (PolicyObject& each : policies_of(tunnel))
-    result.emplace_back(std::move(each));
+  for (const PolicyObject& each : policies_of(tunnel))
+    result.emplace_back(each);
   for (SaObject& each : sas_of(tunnel, key))
     result.emplace_back(std::move(each));
   return result;
