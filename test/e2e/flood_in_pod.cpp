@@ -32,7 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kMagic = 0xFAB21C00;
-constexpr std::chrono::milliseconds kTick{5};  // a wake-up costs more than a packet
+constexpr std::chrono::milliseconds kTick{10};  // a wake-up costs more than a packet
 constexpr std::chrono::milliseconds kReport{500};
 constexpr std::uint64_t kBurst = 100;  // packets of one flow in one tick after a pause of the whole guest
 constexpr std::size_t kHolesKept = 1000;

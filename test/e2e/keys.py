@@ -35,11 +35,11 @@ def pids():
             pass
     return found
 while not (there := pids()):
-    time.sleep(0.2)
+    time.sleep(0.5)
 for p in there:
     os.kill(p, 9)
 while not pids() - there:
-    time.sleep(0.2)
+    time.sleep(0.5)
 """
 
 
