@@ -6,7 +6,6 @@ import hashlib
 import http.client
 import re
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -230,10 +229,3 @@ def wait_rekeys(gateways: dict[GatewayNode, int], timeout: float = 60) -> None:
             raise LabError(f"generations drawn: {short}")
         return True
     wait_for("the rekeys", probe, timeout, every=0.3)
-
-
-def every(seconds: float, call: Callable[[], object], until: float) -> None:
-    """Calls at a fixed pace until a moment of time.monotonic()."""
-    while time.monotonic() < until:
-        call()
-        time.sleep(seconds)
