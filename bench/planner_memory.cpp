@@ -30,13 +30,13 @@ int run(std::uint32_t clusters, std::uint32_t prefixes) {
   // What an agent holds at the end of a loop: observed and desired, both planners' plans, no script.
   const auto sas = world.plan();
   auto inputs = policy_inputs(clusters, prefixes);
-  inputs.installed = gateway::plan_policies(inputs).policies;
-  const auto policies = gateway::plan_policies(inputs);
+  netstate::State observed = world.observed();
+  observed.policies = gateway::plan_policies(inputs).policies;
+  inputs.holders = gateway::holders_of(observed.policies);
+  auto policies = gateway::plan_policies(inputs);
   netstate::State desired;
   desired.sas = sas.desired;
-  desired.policies = policies.policies;
-  netstate::State observed = world.observed();
-  observed.policies = inputs.installed;
+  desired.policies = std::move(policies.policies);
   const long full = resident_kib();
   fmt::print(
       "{{\"clusters\": {}, \"prefixes\": {}, \"sas\": {}, \"policies\": {}, \"empty_kib\": {}, \"full_kib\": {}}}\n",

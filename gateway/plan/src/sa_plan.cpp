@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 namespace fabric::gateway {
@@ -181,20 +182,23 @@ class Run {
       const auto* seen = observed(key);
       if (seen != nullptr && origin.side == Side::inbound && origin.pair.mine == old && seen->idle < idle) return false;
     }
+    const auto heard = heard_lately();
     return std::ranges::all_of(in_.peers, [&](const auto& entry) {
       const auto& [id, peer] = entry;
-      return peer.leaving || is_silent(id) || (proved(next, id, peer) && switched(id, old, next));
+      return peer.leaving || !heard.contains(id) || (proved(next, id, peer) && switched(id, old, next));
     });
   }
 
-  /// Nothing came from it for long over any SA; a new SA counts as young, so a peer gets this time after each rotation.
-  bool is_silent(const GatewayId& id) const {
-    return std::ranges::none_of(origins_, [&](const auto& entry) {
-      const auto& [key, origin] = entry;
+  /// From the others nothing came for long over any SA; a new SA counts as young, so a peer gets this time after each
+  /// rotation.
+  std::set<GatewayId> heard_lately() const {
+    std::set<GatewayId> result;
+    for (const auto& [key, origin] : origins_) {
       const auto* seen = observed(key);
-      return seen != nullptr && origin.side == Side::inbound && origin.pair.peer == id &&
-             seen->idle < silent_after();
-    });
+      if (seen != nullptr && origin.side == Side::inbound && seen->idle < silent_after())
+        result.insert(origin.pair.peer);
+    }
+    return result;
   }
 
   /// A silent peer hears of a new generation at the broker when it comes back. While the broker is away it would stay
@@ -376,10 +380,9 @@ class Run {
   /// The peer's newest generation with my newest one that it proved to be ready for.
   std::optional<PairId> best_outbound(const GatewayId& id, const PeerKeys& peer) const {
     if (peer.generations.empty()) return std::nullopt;
-    for (auto mine = live_.rbegin(); mine != live_.rend(); ++mine) {
-      if (proved(*mine, id, peer)) {
-        return PairId{.peer = id, .instance = peer.instance, .theirs = peer.generations.back(), .mine = *mine};
-      }
+    for (const auto mine : live_ | std::views::reverse) {
+      if (proved(mine, id, peer))
+        return PairId{.peer = id, .instance = peer.instance, .theirs = peer.generations.back(), .mine = mine};
     }
     return std::nullopt;
   }

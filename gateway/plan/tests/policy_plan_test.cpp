@@ -152,7 +152,7 @@ TEST(PolicyPlan, OfTwoRemotesThatOverlapTheOneThatIsInstalledKeepsThePrefix) {
   in.remotes["c"] = {.reqid = Reqid(0x46000003), .gateways = {gateway("g1", 3, {cidr("10.1.2.0/24")})}};
   auto only_c = in;
   only_c.remotes.erase("b");
-  in.installed = plan_policies(only_c).policies;
+  in.holders = holders_of(plan_policies(only_c).policies);
   const auto plan = plan_policies(in);
   EXPECT_THAT(plan.carried, SizeIs(1));
   EXPECT_TRUE(plan.carried.contains("c"));

@@ -320,7 +320,7 @@ PolicyPlan Agent::plan_policies_now(const netstate::State& observed, const Situa
   PolicyInputs inputs{.local_cluster = options_.cluster_id,
                       .local_prefixes = situation.service_prefixes,
                       .local_probes = situation.health_check,
-                      .installed = observed.policies};
+                      .holders = holders_of(observed.policies)};
   std::ranges::copy(situation.pod_prefixes, std::back_inserter(inputs.local_prefixes));
   for (const auto& [id, peer] : peers_) {
     auto& cluster = inputs.remotes[id.cluster];
@@ -352,10 +352,10 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
     FABRIC_CO_CHECK(this->draw(std::get<DrawGeneration>(*draw), now));
     sas = plan_sas_now(tracked, now);
   }
-  const PolicyPlan policies = plan_policies_now(observed, situation, sas);
+  PolicyPlan policies = plan_policies_now(observed, situation, sas);
   netstate::State desired;
   desired.sas = sas.desired;
-  desired.policies = policies.policies;
+  desired.policies = std::move(policies.policies);
   auto findings = sas.findings;
   findings.insert(findings.end(), policies.findings.begin(), policies.findings.end());
   note_findings(findings);

@@ -10,6 +10,8 @@
 #include <optional>
 #include <unistd.h>
 
+#include "asio_address.hpp"
+
 namespace fabric::gateway {
 
 namespace {
@@ -50,24 +52,6 @@ Echo echo_request(net::Family family, std::uint16_t id, std::uint16_t sequence) 
   put16(&echo[6], sequence);
   if (family == net::Family::ipv4) put16(&echo[2], checksum(echo));
   return echo;
-}
-
-boost::asio::ip::address to_asio(const net::IpAddress& address) {
-  if (address.is_v4()) {
-    boost::asio::ip::address_v4::bytes_type bytes{};
-    std::ranges::copy(address.bytes(), bytes.begin());
-    return boost::asio::ip::address_v4(bytes);
-  }
-  boost::asio::ip::address_v6::bytes_type bytes{};
-  std::ranges::copy(address.bytes(), bytes.begin());
-  return boost::asio::ip::address_v6(bytes);
-}
-
-std::optional<net::IpAddress> from_asio(const boost::asio::ip::address& address) {
-  const auto parsed = address.is_v4() ? net::IpAddress::from_bytes(address.to_v4().to_bytes())
-                                      : net::IpAddress::from_bytes(address.to_v6().to_bytes());
-  if (!parsed) return std::nullopt;
-  return *parsed;
 }
 
 std::chrono::nanoseconds since_start(const async::Clock& clock) {

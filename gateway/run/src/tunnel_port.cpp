@@ -15,6 +15,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "asio_address.hpp"
+
 namespace fabric::gateway {
 
 namespace {
@@ -26,24 +28,6 @@ constexpr double kReads = 500;
 constexpr Duration kFullPause{100};
 /// Room for the announcements of a hundred peers that come at once; the kernel gives what net.core.rmem_max allows.
 constexpr int kReceiveBuffer = 4 << 20;
-
-boost::asio::ip::address to_asio(const net::IpAddress& address) {
-  if (address.is_v4()) {
-    boost::asio::ip::address_v4::bytes_type bytes{};
-    std::ranges::copy(address.bytes(), bytes.begin());
-    return boost::asio::ip::address_v4(bytes);
-  }
-  boost::asio::ip::address_v6::bytes_type bytes{};
-  std::ranges::copy(address.bytes(), bytes.begin());
-  return boost::asio::ip::address_v6(bytes);
-}
-
-std::optional<net::IpAddress> from_asio(const boost::asio::ip::address& address) {
-  const auto parsed = address.is_v4() ? net::IpAddress::from_bytes(address.to_v4().to_bytes())
-                                      : net::IpAddress::from_bytes(address.to_v6().to_bytes());
-  if (!parsed) return std::nullopt;
-  return *parsed;
-}
 
 /// Datagrams larger than the path leave in fragments; a path that loses "fragmentation needed" must not stop them.
 void allow_fragments(Udp::socket& socket, net::Family family) {

@@ -174,7 +174,8 @@ TEST_F(SyncerTest, RemovesTheCopiesOfAClusterThatLeft) {
   broker_clusters.fill({});
   read();
   const auto copies = plan();
-  EXPECT_THAT(copies.stale_endpoints, ElementsAre(kube::ObjectKey{std::string(kLocalNamespace), "b-submariner-cable-b-192-0-2-7"}));
+  EXPECT_THAT(copies.stale_endpoints,
+              ElementsAre(kube::ObjectKey{std::string(kLocalNamespace), "b-submariner-cable-b-192-0-2-7"}));
   EXPECT_THAT(copies.stale_clusters, ElementsAre(kube::ObjectKey{std::string(kLocalNamespace), "b"}));
 }
 

@@ -6,7 +6,9 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Which prefixes are carried, through which gateway of the remote cluster, as ESP and block policies. Pure.
@@ -28,6 +30,11 @@ struct RemoteCluster {
   std::vector<RemoteGateway> gateways;
 };
 
+/// A prefix and the cluster, by its reqid, from which packets of that prefix are let in.
+using Holders = std::set<std::pair<net::Cidr, netstate::Reqid>>;
+
+Holders holders_of(const std::map<netstate::PolicyKey, netstate::XfrmPolicy>& installed);
+
 struct PolicyInputs {
   std::string local_cluster;
   std::vector<net::Cidr> local_prefixes;
@@ -36,7 +43,7 @@ struct PolicyInputs {
   std::vector<net::IpAddress> local_probes;
   std::map<std::string, RemoteCluster> remotes;
   /// Observed, so that of two clusters which claim a prefix the one that has it keeps it, also over a restart.
-  std::map<netstate::PolicyKey, netstate::XfrmPolicy> installed;
+  Holders holders;
 };
 
 struct PolicyPlan {
