@@ -21,6 +21,7 @@ class WorkQueue {
   WorkQueue(std::string name, const Runtime& runtime, RateLimiterOptions limits = {});
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
+  ~WorkQueue() = default;
 
   void add(const kube::ObjectKey& key);
   void add_after(const kube::ObjectKey& key, Duration delay);
