@@ -51,9 +51,8 @@ std::filesystem::path PskFolder::current() const {
 }
 
 std::string PskFolder::version() const {
+  if (const auto now = current(); now != folder_) return now.string();
   std::error_code error;
-  const auto target = std::filesystem::read_symlink(folder_ / kDataLink, error);
-  if (!error) return target.string();
   std::string version;
   for (const auto name : {names::kPskKey, names::kPskNumberKey, names::kPskPreviousKey}) {
     const auto size = std::filesystem::file_size(folder_ / name, error);

@@ -42,13 +42,16 @@ bool has_own_name(const api::Endpoint& endpoint, const crypto::StateRecord& stat
 
 }  // namespace
 
+telemetry::Counter rejected_records(telemetry::Registry& metrics, std::string_view reason) {
+  return metrics.counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.",
+                         {{"reason", std::string(reason)}});
+}
+
 Membership::Membership(std::string own_cluster, const crypto::PskSet& psks, telemetry::Registry& metrics)
     : own_cluster_(std::move(own_cluster)), psks_(psks), metrics_(metrics) {
   // All reasons exist from the start, so that a rate over them is defined before the first refusal.
-  for (const auto reason : crypto::kAllRejects) {
-    metrics_.counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.",
-                     {{"reason", std::string(to_string(reason))}});
-  }
+  for (const auto reason : crypto::kAllRejects)
+    rejected_records(metrics_, to_string(reason));
 }
 
 void Membership::read_clusters(const controller::Store<api::Cluster>& clusters) {
@@ -107,19 +110,22 @@ bool Membership::note_read(const ReadKey& key, const api::Endpoint& endpoint) {
   return true;
 }
 
+crypto::Expected Membership::expected_of(const crypto::GatewayId& owner, TimePoint now) const {
+  const auto pinned = identities_.find(owner.cluster);
+  return {.cluster_set = crypto::kDefaultClusterSet,
+          .owner = &owner,
+          .identity = pinned == identities_.end() ? nullptr : &pinned->second,
+          .now = now};
+}
+
 crypto::Checked<void> Membership::read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now) {
   const crypto::GatewayId owner{endpoint.spec.cluster_id, endpoint.spec.hostname};
   const auto raw = read_backend_config(plain(endpoint.spec.backend_config));
   if (!raw) return std::unexpected(raw.error());
-  const auto pinned = identities_.find(owner.cluster);
-  const crypto::Expected expected{.cluster_set = crypto::kDefaultClusterSet,
-                                  .owner = &owner,
-                                  .identity = pinned == identities_.end() ? nullptr : &pinned->second,
-                                  .now = now};
   const auto known = peers_.find(owner);
   Peers trial;
   if (known != peers_.end()) trial.insert(*known);
-  if (const auto accepted = accept(trial, *raw, psks_, expected); !accepted) return accepted;
+  if (const auto accepted = accept(trial, *raw, psks_, expected_of(owner, now)); !accepted) return accepted;
   Peer& peer = trial.at(owner);
   if (!has_own_name(endpoint, peer.state.record)) return std::unexpected(crypto::Reject::foreign_gateway);
   // A copy that still stands does not bring back a peer whose original is gone: note_absent() decides.
@@ -156,10 +162,7 @@ std::vector<Rejected> Membership::rejected() const {
 void Membership::reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason, Standing standing) {
   read_[key].refused = reason;
   const auto text = to_string(reason);
-  metrics_
-      .counter("fabric_records_rejected_total", "Announcements of other gateways that were refused.",
-               {{"reason", std::string(text)}})
-      .add();
+  rejected_records(metrics_, text).add();
   // A stale copy beside a newer original is how two stores normally look for a moment. A stale original is no stranger:
   // its gateway is still there, and the broker went back.
   if (reason == crypto::Reject::stale_generation && standing == Standing::copies) return;

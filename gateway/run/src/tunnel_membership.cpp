@@ -29,14 +29,9 @@ crypto::Checked<Membership::Taken> Membership::take(const RawAnnouncement& raw, 
   if (owner.cluster == own_cluster_) return std::unexpected(crypto::Reject::foreign_gateway);
   // The address names its Endpoint.
   if (claimed->private_addresses.empty()) return std::unexpected(crypto::Reject::malformed);
-  const auto pinned = identities_.find(owner.cluster);
-  const crypto::Expected expected{.cluster_set = crypto::kDefaultClusterSet,
-                                  .owner = &owner,
-                                  .identity = pinned == identities_.end() ? nullptr : &pinned->second,
-                                  .now = now};
   const auto known = peers_.find(owner);
   const std::optional<Peer> before = known == peers_.end() ? std::nullopt : std::optional(known->second);
-  const auto accepted = accept(peers_, raw, psks_, expected);
+  const auto accepted = accept(peers_, raw, psks_, expected_of(owner, now));
   if (!accepted && (accepted.error() != crypto::Reject::stale_generation || !before))
     return std::unexpected(accepted.error());
   auto& peer = peers_.at(owner);

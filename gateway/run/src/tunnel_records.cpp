@@ -16,9 +16,6 @@ constexpr double kPerPeer = 10;
 constexpr double kStrangers = 20;
 constexpr double kSecondsOfBurst = 2;
 
-constexpr const char* kRejectedMetric = "fabric_records_rejected_total";
-constexpr const char* kRejectedHelp = "Announcements of other gateways that were refused.";
-
 }  // namespace
 
 TunnelRecords::TunnelRecords(crypto::GatewayId self, crypto::InstanceId instance, const crypto::PskSet& psks,
@@ -32,7 +29,7 @@ TunnelRecords::TunnelRecords(crypto::GatewayId self, crypto::InstanceId instance
       runtime_(std::move(runtime)),
       news_(std::move(news)),
       strangers_(kStrangers, kStrangers * kSecondsOfBurst) {
-  runtime_.metrics.counter(kRejectedMetric, kRejectedHelp, {{"reason", "rate_limited"}});
+  rejected_records(runtime_.metrics, "rate_limited");
   port_.on_receive([this](const Datagram& datagram) { receive(datagram); });
 }
 
@@ -170,7 +167,7 @@ void TunnelRecords::take(const Receipt& receipt, const Datagram& datagram) {
 }
 
 void TunnelRecords::refuse(std::string_view reason) {
-  runtime_.metrics.counter(kRejectedMetric, kRejectedHelp, {{"reason", std::string(reason)}}).add();
+  rejected_records(runtime_.metrics, reason).add();
 }
 
 }  // namespace fabric::gateway

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fabric::gateway {
@@ -23,6 +24,9 @@ struct Rejected {
   std::uint64_t count = 0;
   auto operator<=>(const Rejected&) const = default;
 };
+
+/// fabric_records_rejected_total, of objects and datagrams alike.
+telemetry::Counter rejected_records(telemetry::Registry& metrics, std::string_view reason);
 
 /// Pairs of name and reason that are remembered: whoever may write Endpoints can make up names.
 inline constexpr std::size_t kMaxRejected = 20;
@@ -104,6 +108,8 @@ class Membership {
     std::uint64_t last = 0;  ///< Position in the order of all rejections.
   };
 
+  /// Of an announcement in the name of `owner`, which outlives it.
+  crypto::Expected expected_of(const crypto::GatewayId& owner, TimePoint now) const;
   bool note_read(const ReadKey& key, const api::Endpoint& endpoint);
   crypto::Checked<void> read_endpoint(const ReadKey& key, const api::Endpoint& endpoint, TimePoint now);
   void reject(const ReadKey& key, const api::Endpoint& endpoint, crypto::Reject reason, Standing standing);
