@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lab import Lab, LabError, standard, wait_for
 from lab.workload import Probe
 
@@ -40,10 +42,11 @@ class Joined:
 
 
 class Watched:
-    """A flood under which a scenario does what it does. `verdict` stops it and asserts that nothing was lost."""
+    """A flood under which a scenario does what it does. `verdict` stops it and asserts that nothing was lost; `note` is told the figures."""
 
-    def __init__(self, joined: Joined, flood: Flood) -> None:
+    def __init__(self, joined: Joined, flood: Flood, note: Callable[[str], None]) -> None:
         self.flood = flood
+        self._note = note
         self._gateways = joined.gateways.values()
         self._counters = self._read()
 
@@ -52,7 +55,7 @@ class Watched:
 
     def verdict(self, what: str) -> Figures:
         figures = self.flood.end()
-        print(f"\n{what}: {figures}", flush=True)
+        self._note(f"{what}: {figures}")
         assert figures.lost == figures.refused == figures.overflow == 0, f"{what}: {figures}"
         assert not (grown := same_counters(self._counters, self._read())), f"/proc/net/xfrm_stat: {grown}"
         return figures

@@ -132,14 +132,17 @@ class SaEvent:
 _HEAD = re.compile(r"^(Deleted |Updated |Expired )?src (\S+) dst (\S+)", re.M)
 
 
+_WARM_UP = "127.0.0.1"  # of the SA by which an agent makes its kernel load the ciphers, and which carries nothing
+
+
 def sa_events(text: str, first: str = "added") -> list[SaEvent]:
-    """What `ip xfrm monitor SA` or `ip xfrm state` wrote; SAs without a prefix are of the kind `first`."""
+    """What `ip xfrm monitor SA` or `ip xfrm state` wrote of SAs between nodes; those without a prefix are of the kind `first`."""
     heads = list(_HEAD.finditer(text))
     events = []
     for head, after in zip(heads, [*heads[1:], None]):
         block = text[head.start():after.start() if after else None]
         spi, key = re.search(r"spi (0x[0-9a-f]+)", block), re.search(r"aead \S+ 0x([0-9a-f]+) ", block)
-        if spi and key:
+        if spi and key and head[3] != _WARM_UP:
             events.append(SaEvent((head[1] or first).strip().lower(), head[2], head[3], spi[1], hashlib.sha256(key[1].encode()).hexdigest()[:16]))
     return events
 

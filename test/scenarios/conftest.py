@@ -89,3 +89,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if _current and not os.environ.get("FABRIC_LAB_KEEP"):
         _current.down()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What scenarios measured."""
+    lines = [f"{report.nodeid}: {line}" for found in terminalreporter.stats.values() for report in found
+             for _, line in getattr(report, "user_properties", ()) if getattr(report, "when", "") == "call"]
+    if lines:
+        terminalreporter.section("figures")
+        terminalreporter.write("\n".join(lines) + "\n")

@@ -46,14 +46,20 @@ def joined(lab: Lab, _area: None) -> Joined:
 
 
 @pytest.fixture
-def watched(joined: Joined) -> Iterator[Watched]:
+def note(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Keeps a line for the end of the run, where what passed is silent otherwise."""
+    return lambda line: record_property("measured", line)
+
+
+@pytest.fixture
+def watched(joined: Joined, note: Callable[[str], None]) -> Iterator[Watched]:
     """The flood between a and b, c with a tenth of it, shown to lose nothing while nothing happens."""
     with Flood(joined.lab, joined.pods) as flood:
         flood.run_for(CALM)
         calm = flood.figures()
         print(f"\ncontrol: {calm}", flush=True)
         assert calm.lost == 0, f"the harness loses packets while nothing happens: {calm}"
-        yield Watched(joined, flood)
+        yield Watched(joined, flood, note)
 
 
 @pytest.fixture

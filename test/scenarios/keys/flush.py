@@ -22,7 +22,7 @@ def flush_policies(gateway: GatewayNode) -> None:
     gateway.node.run("ip xfrm policy flush")
 
 
-def test_what_was_flushed_comes_back_and_nothing_is_sent_in_clear(joined: Joined) -> None:
+def test_what_was_flushed_comes_back_and_nothing_is_sent_in_clear(joined: Joined, note: Callable[[str], None]) -> None:
     a, b = joined.both
     steps: list[tuple[str, list[Callable[[], None]]]] = [
         ("SAs of a", [lambda: flush_sas(a)]), ("policies of b", [lambda: flush_policies(b)]),
@@ -34,12 +34,12 @@ def test_what_was_flushed_comes_back_and_nothing_is_sent_in_clear(joined: Joined
             for action in actions:
                 action()
             flood.wait_flowing(BOUND)
-            print(f"{what} flushed: everything flows again after {elapsed():.1f} s", flush=True)
+            note(f"{what} flushed: everything flows again after {elapsed():.1f} s")
             joined.wait_connected()
             time.sleep(2)
         figures = flood.end()
         faults = at_a.faults(gaps=False) + at_b.faults(gaps=False)
-    print(f"flushes: {figures}")
+    note(f"flushes: {figures}")
     assert figures.outage < BOUND
     summary = joined.lab.summarise(capture)
     assert summary.esp > 0 and not summary.clear, summary.clear[:5]

@@ -55,7 +55,6 @@ def test_a_rotation_waits_for_the_last_and_loses_nothing(joined: Joined, watched
                 return True
             raise LabError(f"status.pskRotation is {now}")
         wait_for("everybody but the laggard", only_the_laggard_is_missing, timeout=120, every=0.5)
-        print(f"waiting for the laggard: {rotation(joined)}", flush=True)
         half = psk_secret(hub, BROKER_NAMESPACE)
         assert (number(half), half.get("previous")) == (wanted, before["psk"]), "the old PSK is kept while somebody needs it"
         killed = operator_pod(joined)
@@ -82,7 +81,6 @@ def test_a_rotation_waits_for_the_last_and_loses_nothing(joined: Joined, watched
                 raise LabError(f"the Endpoint of {name} lists {missed}")
         return True
     wait_for("the old PSK to be forgotten everywhere", old_psk_is_gone, timeout=120, every=0.5)
-    print(f"done: {rotation(joined)}", flush=True)
     watched.verdict(f"rotation to PSK {wanted}")
 
 
