@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include <sys/random.h>
+
 #include "codec.hpp"
 #include "netlink.hpp"
 
@@ -210,8 +212,13 @@ Result<void> XfrmDriver::warm_up(netstate::Aead aead) {
   object.sa.saddr = kWarmUpAddress;
   object.sa.aead = aead;
   object.sa.hard_seconds = kWarmUpSeconds;
-  // Nothing is ever sent with it, so any bytes do.
-  object.sa.key = std::make_shared<const Secret>(netstate::kKeyMaterialBytes);
+  // Nothing is ever sent with it, and yet no SA has a key that somebody could know or that another had.
+  const auto key = std::make_shared<Secret>(netstate::kKeyMaterialBytes);
+  if (::getrandom(key->writable().data(), key->size(), 0) < 0) {
+    const int error = errno;
+    return fail_errno(error, "drawing a key");
+  }
+  object.sa.key = key;
   impl_->batch.clear();
   FABRIC_CHECK(xfrm::encode_add(impl_->batch, object));
   xfrm::encode_remove(impl_->batch, object.key);
