@@ -17,19 +17,8 @@ std::string_view value_of(const api::StringMap& map, std::string_view key) {
   return found == map.end() ? std::string_view() : std::string_view(found->second);
 }
 
-/// The key records of an Endpoint, as bytes. Absent when they are no list of base64.
-std::optional<std::vector<crypto::Bytes>> key_bytes(const api::Endpoint& endpoint) {
-  std::vector<crypto::Bytes> out;
-  std::string_view rest = value_of(endpoint.spec.backend_config, names::kKeysConfig);
-  for (bool more = true; more;) {
-    const auto comma = rest.find(',');
-    more = comma != std::string_view::npos;
-    auto bytes = crypto::from_base64(rest.substr(0, comma), crypto::kMaxKeyRecord);
-    if (!bytes || bytes->empty()) return std::nullopt;
-    out.push_back(*std::move(bytes));
-    if (more) rest.remove_prefix(comma + 1);
-  }
-  return out;
+crypto::Checked<std::vector<crypto::Bytes>> key_bytes(const api::Endpoint& endpoint) {
+  return crypto::read_key_list(value_of(endpoint.spec.backend_config, names::kKeysConfig));
 }
 
 /// Only an Endpoint whose records can be read and are all past their end is taken for dead.

@@ -12,8 +12,6 @@ namespace names = api::names;
 using crypto::Checked;
 using crypto::Reject;
 
-constexpr std::size_t kMaxKeys = 2;
-
 const std::string* field(const std::map<std::string, std::string>& config, std::string_view name) {
   const auto found = config.find(std::string(name));
   return found == config.end() ? nullptr : &found->second;
@@ -55,16 +53,9 @@ Checked<RawAnnouncement> read_backend_config(const std::map<std::string, std::st
   const auto* state = field(config, names::kStateConfig);
   if (keys == nullptr || state == nullptr) return std::unexpected(Reject::malformed);
   RawAnnouncement raw;
-  std::string_view rest = *keys;
-  for (bool more = true; more;) {
-    const auto comma = rest.find(',');
-    more = comma != std::string_view::npos;
-    if (raw.keys.size() == kMaxKeys) return std::unexpected(Reject::oversized);
-    auto bytes = crypto::from_base64(rest.substr(0, comma), crypto::kMaxKeyRecord);
-    if (!bytes) return std::unexpected(Reject::malformed);
-    raw.keys.push_back(*std::move(bytes));
-    if (more) rest.remove_prefix(comma + 1);
-  }
+  auto records = crypto::read_key_list(*keys);
+  if (!records) return std::unexpected(records.error());
+  raw.keys = *std::move(records);
   auto bytes = crypto::from_base64(*state, crypto::kMaxStateRecord);
   if (!bytes) return std::unexpected(Reject::malformed);
   raw.state = *std::move(bytes);
@@ -73,19 +64,14 @@ Checked<RawAnnouncement> read_backend_config(const std::map<std::string, std::st
 
 std::map<std::string, std::string> write_backend_config(std::span<const crypto::AnnouncedKey> keys,
                                                         const crypto::AnnouncedState& state) {
-  std::string joined;
-  for (const auto& key : keys) {
-    if (!joined.empty()) joined += ',';
-    joined += crypto::to_base64(key.bytes);
-  }
-  return {{std::string(names::kKeysConfig), std::move(joined)},
+  return {{std::string(names::kKeysConfig), crypto::write_key_list(keys)},
           {std::string(names::kStateConfig), crypto::to_base64(state.bytes)}};
 }
 
 Checked<void> accept(Peers& peers, const RawAnnouncement& raw, const crypto::PskSet& psks,
                      const crypto::Expected& expected) {
   FABRIC_ASSERT(expected.owner != nullptr);
-  if (raw.keys.empty() || raw.keys.size() > kMaxKeys) return std::unexpected(Reject::malformed);
+  if (raw.keys.empty() || raw.keys.size() > crypto::kMaxKeyRecords) return std::unexpected(Reject::malformed);
   const auto known = peers.find(*expected.owner);
   Peer peer;
   auto state = crypto::verify_state_record(raw.state, psks, expected);

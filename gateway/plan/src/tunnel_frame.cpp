@@ -1,9 +1,10 @@
+#include <fabric/crypto/encoding.hpp>
 #include <fabric/gateway/tunnel_frame.hpp>
 
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <type_traits>
+#include <tuple>
 
 namespace fabric::gateway {
 
@@ -12,7 +13,9 @@ namespace {
 using crypto::Bytes;
 using crypto::ByteView;
 using crypto::Checked;
+using crypto::Reader;
 using crypto::Reject;
+using crypto::Writer;
 
 /// magic ‖ number of MACs ‖ (PSK number ‖ fingerprint ‖ MAC)... ‖ kind ‖ (length ‖ bytes)...
 /// A MAC covers magic, kind and what follows.
@@ -26,68 +29,47 @@ constexpr std::size_t kMaxParts = 6;
 /// The longest name of a node (RFC 1123 subdomain).
 constexpr std::size_t kMaxName = 253;
 
-template <class T>
-void put_number(Bytes& out, T value) {
-  for (std::size_t i = sizeof(T); i-- > 0;)
-    out.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
-}
-
-void put_part(Bytes& out, ByteView part) {
-  put_number(out, static_cast<std::uint32_t>(part.size()));
-  out.insert(out.end(), part.begin(), part.end());
-}
-
-template <class T>
-T number_of(ByteView bytes) {
-  T value = 0;
-  for (const auto byte : bytes)
-    value = static_cast<T>(static_cast<T>(value << 8U) | byte);
-  return value;
-}
-
-/// Empty, and everything after it too, when there are not so many bytes left.
-std::optional<ByteView> cut(ByteView& rest, std::size_t size) {
-  if (rest.size() < size) return std::nullopt;
-  const auto head = rest.first(size);
-  rest = rest.subspan(size);
-  return head;
+void put_part(Writer& out, ByteView part) {
+  out.number(static_cast<std::uint32_t>(part.size()));
+  out.raw(part);
 }
 
 Bytes body_of(const RawAnnouncement& raw) {
-  Bytes body{kAnnouncement};
+  Writer body;
+  body.number(kAnnouncement);
   for (const auto& key : raw.keys)
     put_part(body, key);
   put_part(body, raw.state);
-  return body;
+  return std::move(body).take();
 }
 
 Bytes body_of(const Receipt& receipt) {
-  Bytes body{kReceipt};
+  Writer counter;
+  counter.number(receipt.counter);
+  Writer body;
+  body.number(kReceipt);
   put_part(body, crypto::view_of(receipt.from.cluster));
   put_part(body, crypto::view_of(receipt.from.gateway));
   put_part(body, receipt.instance.value());
   put_part(body, crypto::view_of(receipt.owner.cluster));
   put_part(body, crypto::view_of(receipt.owner.gateway));
-  Bytes counter;
-  put_number(counter, receipt.counter);
-  put_part(body, counter);
-  return body;
+  put_part(body, counter.bytes());
+  return std::move(body).take();
 }
 
 Bytes covered(ByteView body) {
-  Bytes message(kMagic.begin(), kMagic.end());
-  message.insert(message.end(), body.begin(), body.end());
-  return message;
+  Writer message;
+  message.raw(kMagic);
+  message.raw(body);
+  return std::move(message).take();
 }
 
-std::optional<std::vector<ByteView>> parts_of(ByteView rest) {
+std::optional<std::vector<ByteView>> parts_of(ByteView body) {
   std::vector<ByteView> parts;
-  while (!rest.empty()) {
-    const auto size = cut(rest, sizeof(std::uint32_t));
-    if (!size || parts.size() == kMaxParts) return std::nullopt;
-    const auto part = cut(rest, number_of<std::uint32_t>(*size));
-    if (!part) return std::nullopt;
-    parts.push_back(*part);
+  for (Reader in(body); in.left() > 0;) {
+    const auto part = in.raw(in.number<std::uint32_t>());
+    if (!in.ok() || parts.size() == kMaxParts) return std::nullopt;
+    parts.push_back(part);
   }
   return parts;
 }
@@ -121,33 +103,31 @@ Checked<Frame> receipt_of(const std::vector<ByteView>& parts) {
   return Receipt{.from = {*from_cluster, *from_gateway},
                  .instance = crypto::InstanceId(instance),
                  .owner = {*owner_cluster, *owner_gateway},
-                 .counter = number_of<std::uint64_t>(parts[5])};
+                 .counter = Reader(parts[5]).number<std::uint64_t>()};
 }
 
 /// The body, once a MAC of a PSK that we hold is right.
 Checked<ByteView> authentic_body(ByteView bytes, const crypto::PskSet& psks) {
-  const auto magic = cut(bytes, kMagic.size());
-  if (!magic || !std::ranges::equal(*magic, kMagic)) return std::unexpected(Reject::malformed);
-  const auto count = cut(bytes, 1);
-  if (!count || count->front() == 0 || count->front() > kMaxMacs) return std::unexpected(Reject::malformed);
+  Reader in(bytes);
+  const bool ours = std::ranges::equal(in.raw(kMagic.size()), kMagic);
+  const auto count = in.number<std::uint8_t>();
+  if (!ours || count == 0 || count > kMaxMacs) return std::unexpected(Reject::malformed);
   const crypto::Psk* psk = nullptr;
   ByteView right;
-  for (std::size_t i = 0; i < count->front(); ++i) {
-    crypto::PskId id;
-    const auto number = cut(bytes, sizeof id.number);
-    const auto fingerprint = cut(bytes, id.fingerprint.size());
-    const auto mac = cut(bytes, kMacSize);
-    if (!number || !fingerprint || !mac) return std::unexpected(Reject::malformed);
-    id.number = number_of<std::uint32_t>(*number);
-    std::ranges::copy(*fingerprint, id.fingerprint.begin());
+  for (std::size_t i = 0; i < count; ++i) {
+    crypto::PskId id{.number = in.number<std::uint32_t>(), .fingerprint = {}};
+    id.fingerprint = in.array<std::tuple_size_v<decltype(id.fingerprint)>>();
+    const auto mac = in.raw(kMacSize);
     if (const auto* held = psks.find(id); held != nullptr && psk == nullptr) {
       psk = held;
-      right = *mac;
+      right = mac;
     }
   }
+  if (!in.ok()) return std::unexpected(Reject::malformed);
   if (psk == nullptr) return std::unexpected(Reject::unknown_psk);
-  if (!psk->check(covered(bytes), right)) return std::unexpected(Reject::bad_mac);
-  return bytes;
+  const auto body = in.raw(in.left());
+  if (!psk->check(covered(body), right)) return std::unexpected(Reject::bad_mac);
+  return body;
 }
 
 }  // namespace
@@ -156,17 +136,17 @@ Checked<Bytes> seal_frame(const Frame& frame, const crypto::PskSet& psks) {
   const auto body = std::visit([](const auto& content) { return body_of(content); }, frame);
   const auto message = covered(body);
   const auto ids = psks.ids();
-  Bytes out(kMagic.begin(), kMagic.end());
-  put_number(out, static_cast<std::uint8_t>(ids.size()));
+  Writer out;
+  out.raw(kMagic);
+  out.number(static_cast<std::uint8_t>(ids.size()));
   for (const auto& id : ids) {
-    put_number(out, id.number);
-    out.insert(out.end(), id.fingerprint.begin(), id.fingerprint.end());
-    const auto mac = psks.find(id)->mac(message);
-    out.insert(out.end(), mac.begin(), mac.end());
+    out.number(id.number);
+    out.raw(id.fingerprint);
+    out.raw(psks.find(id)->mac(message));
   }
-  out.insert(out.end(), body.begin(), body.end());
-  if (out.size() > kMaxFrame) return std::unexpected(Reject::oversized);
-  return out;
+  out.raw(body);
+  if (out.bytes().size() > kMaxFrame) return std::unexpected(Reject::oversized);
+  return std::move(out).take();
 }
 
 Checked<Frame> open_frame(ByteView bytes, const crypto::PskSet& psks) {

@@ -1,3 +1,4 @@
+#include <fabric/api/names.hpp>
 #include <fabric/gateway/options.hpp>
 #include <fabric/program/program.hpp>
 
@@ -19,8 +20,8 @@ struct SuiteName {
   crypto::Suite suite;
 };
 
-constexpr std::array kSuites{SuiteName{"aes-256-gcm", crypto::Suite::aes_gcm_256},
-                             SuiteName{"chacha20-poly1305", crypto::Suite::chacha20_poly1305}};
+constexpr std::array kSuites{SuiteName{api::names::kAes256Gcm, crypto::Suite::aes_gcm_256},
+                             SuiteName{api::names::kChaCha20Poly1305, crypto::Suite::chacha20_poly1305}};
 
 /// Fewer would be used up in the time of one exchange of records.
 constexpr std::uint64_t kMinRekeyPackets = 1000;

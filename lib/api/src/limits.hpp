@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fabric/api/names.hpp>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -22,7 +24,7 @@ inline constexpr std::int64_t kMaxRekeyPackets = std::int64_t{1} << 35;
 inline constexpr std::int64_t kMinRekeyBytes = std::int64_t{1} << 20;
 inline constexpr std::int64_t kMaxRekeyBytes = std::int64_t{1} << 50;
 
-inline constexpr std::array<std::string_view, 2> kCipherSuites{"aes-256-gcm", "chacha20-poly1305"};
+inline constexpr std::array<std::string_view, 2> kCipherSuites{names::kAes256Gcm, names::kChaCha20Poly1305};
 
 // PSKs are numbered from 1 in 32 bits.
 inline constexpr std::int64_t kMaxPskNumber = 4294967295;

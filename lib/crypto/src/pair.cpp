@@ -1,11 +1,10 @@
 #include <fabric/base/assert.hpp>
+#include <fabric/crypto/encoding.hpp>
 #include <fabric/crypto/pair.hpp>
 
 #include <algorithm>
 #include <optional>
 #include <ranges>
-
-#include "encoding.hpp"
 
 namespace fabric::crypto {
 

@@ -1,10 +1,9 @@
+#include <fabric/crypto/encoding.hpp>
 #include <fabric/crypto/psk.hpp>
 
 #include <fmt/format.h>
 
 #include <charconv>
-
-#include "encoding.hpp"
 
 namespace fabric::crypto {
 

@@ -1,11 +1,10 @@
+#include <fabric/crypto/encoding.hpp>
 #include <fabric/crypto/record.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
-
-#include "encoding.hpp"
 
 namespace fabric::crypto {
 
@@ -363,6 +362,29 @@ Checked<KeyRecord> decode_key_record(ByteView bytes) {
 
 Checked<StateRecord> decode_state_record(ByteView bytes) {
   return decode<StateRecord>(bytes);
+}
+
+Checked<std::vector<Bytes>> read_key_list(std::string_view text) {
+  std::vector<Bytes> records;
+  for (bool more = true; more;) {
+    const auto comma = text.find(',');
+    more = comma != std::string_view::npos;
+    if (records.size() == kMaxKeyRecords) return std::unexpected(Reject::oversized);
+    auto bytes = from_base64(text.substr(0, comma), kMaxKeyRecord);
+    if (!bytes || bytes->empty()) return std::unexpected(Reject::malformed);
+    records.push_back(*std::move(bytes));
+    if (more) text.remove_prefix(comma + 1);
+  }
+  return records;
+}
+
+std::string write_key_list(std::span<const AnnouncedKey> keys) {
+  std::string text;
+  for (const auto& key : keys) {
+    if (!text.empty()) text += ',';
+    text += to_base64(key.bytes);
+  }
+  return text;
 }
 
 }  // namespace fabric::crypto

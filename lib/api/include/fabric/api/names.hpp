@@ -24,6 +24,10 @@ inline constexpr std::string_view kCliManager = "fabricctl";
 // Finalizer of a Fabric: its uninstall is done before the object goes.
 inline constexpr std::string_view kFabricFinalizer = "operator.tkestack.io/fabric";
 
+// Cipher suites of tunnels, as users and agents' flags spell them.
+inline constexpr std::string_view kAes256Gcm = "aes-256-gcm";
+inline constexpr std::string_view kChaCha20Poly1305 = "chacha20-poly1305";
+
 // broker-info, the ConfigMap that a joining cluster is given (Submariner operators of the Fabric and knitnet line).
 inline constexpr std::string_view kBrokerInfo = "submariner-broker-info";
 inline constexpr std::string_view kBrokerInfoKey = "brokerInfo";

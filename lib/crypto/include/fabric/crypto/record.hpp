@@ -104,6 +104,9 @@ using Checked = std::expected<T, Reject>;
 inline constexpr std::size_t kMaxKeyRecord = 2048;
 inline constexpr std::size_t kMaxStateRecord = 512 * 1024;
 
+/// What a gateway announces at once: the generation in use, and the one that takes over.
+inline constexpr std::size_t kMaxKeyRecords = 2;
+
 /// A record with its exact bytes. Made only by sign() and verify().
 template <class Record>
 struct Announced {
@@ -137,5 +140,10 @@ Checked<AnnouncedState> verify_state_record(ByteView bytes, const PskSet& psks, 
 /// Syntax only, without any proof of origin: for tools that display records.
 Checked<KeyRecord> decode_key_record(ByteView bytes);
 Checked<StateRecord> decode_state_record(ByteView bytes);
+
+/// The key records of an Endpoint: base64, joined by ','. Reading takes 1 to kMaxKeyRecords of them, and looks into
+/// none.
+Checked<std::vector<Bytes>> read_key_list(std::string_view text);
+std::string write_key_list(std::span<const AnnouncedKey> keys);
 
 }  // namespace fabric::crypto

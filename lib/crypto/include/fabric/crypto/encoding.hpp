@@ -3,9 +3,13 @@
 #include <fabric/crypto/bytes.hpp>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
-/// The canonical encoding: fixed-size big-endian numbers, texts and lists behind their length. Private to lib/crypto.
+/// The canonical encoding: fixed-size big-endian numbers, texts and lists behind their length.
 namespace fabric::crypto {
 
 class Writer {
