@@ -75,6 +75,8 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
       credentials_(std::move(credentials)),
       env_(environment),
       wake_(env_.runtime.executor),
+      for_broker_(env_.runtime.executor),
+      for_objects_(env_.runtime.executor),
       own_node_(env_.local, {.field_selector = "metadata.name=" + options_.node}, env_.runtime),
       own_gateway_(env_.local, {.ns = options_.ns, .field_selector = "metadata.name=" + options_.node}, env_.runtime),
       endpoints_(env_.local, in(options_.ns), env_.runtime),
@@ -123,6 +125,8 @@ Result<void> Agent::start(async::TaskGroup& group) {
   group.spawn("broker clusters", broker_clusters_.run());
   group.spawn("sync lease", elector_->run());
   group.spawn("reconcile", run());
+  group.spawn("publications", keep_broker_told());
+  group.spawn("objects", keep_objects_written());
   return {};
 }
 
@@ -196,8 +200,8 @@ Task<Result<void>> Agent::reconcile() {
   read_command(now);
   read_members(now);
   const auto done = co_await plan_with_kernel(now);
-  if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
-  co_await report();
+  for_broker_.notify();
+  for_objects_.notify();
   co_return done;
 }
 
@@ -365,10 +369,9 @@ Task<Result<void>> Agent::plan_and_apply(netstate::State observed, Situation sit
   memory_ = sas.memory;
   next_wake_ = sas.next_wake;
   sas_ = sas;
-  if (co_await async::cancelled()) co_return fail(Errc::cancelled, "stopping");
+  carried_ = std::move(policies.carried);
   // Publications say what was observed, so that a refused step does not hold them up.
-  co_await carry_out(std::move(sas), std::move(situation));
-  co_await copy_down(policies.carried);
+  carry_out(sas_);
   co_return applied;
 }
 
@@ -391,23 +394,16 @@ Task<Result<void>> Agent::apply(const netstate::State& observed, netstate::State
   co_return Result<void>();
 }
 
-Task<void> Agent::carry_out(SaPlan sas, Situation situation) {
+void Agent::carry_out(const SaPlan& sas) {
   drop_generations(sas);
-  auto publication = to_be_published(sas, situation);
-  if (publication) {
-    const auto worded = announcer_->word(*publication, situation);
-    if (!worded) note(publishing_, worded);
+  unpublished_ = to_be_published(sas, situation_);
+  if (unpublished_) {
+    if (const auto worded = announcer_->word(*unpublished_, situation_); !worded) note(publishing_, worded);
   }
   tell_peers();
-  if (publication && publishing_.due(env_.runtime.clock.steady()))
-    co_await publish(*std::move(publication), std::move(situation));
-  if (co_await async::cancelled()) co_return;
-  if (announcer_->local_due() && local_endpoint_.due(env_.runtime.clock.steady()))
-    note(local_endpoint_, co_await announcer_->write_local());
 }
 
-/// Comes before the broker is asked, which may take its time to answer. What left for one peer counts as published: it
-/// may be known from then on.
+/// What left for one peer counts as published: it may be known from then on.
 void Agent::tell_peers() {
   if (!tunnel_ || announcer_->worded() == nullptr) return;
   tunnel_->listen_at(situation_.health_check);
@@ -415,7 +411,6 @@ void Agent::tell_peers() {
   if (tunnel_->tell(said.keys, said.state) && announcer_->note_left()) wake_.notify();
 }
 
-/// Comes before publishing: a private half whose SAs are gone does not wait for a broker that is away.
 void Agent::drop_generations(const SaPlan& sas) {
   for (const Action& action : sas.actions) {
     if (const auto* drop = std::get_if<DropGeneration>(&action)) {
@@ -438,36 +433,8 @@ std::optional<Publication> Agent::to_be_published(const SaPlan& sas, const Situa
   return ours ? std::nullopt : announcer_->published();
 }
 
-Task<void> Agent::publish(Publication publication, Situation situation) {
-  const auto done = co_await announcer_->publish(std::move(publication), std::move(situation));
-  if (co_await async::cancelled()) co_return;
-  note(publishing_, done);
-  env_.runtime.metrics
-      .gauge("fabric_publication_failing", "1 while what this gateway has to say does not reach the broker.")
-      .set(done ? 0 : 1);
-  // Ready in any case: traffic does not need the broker.
-  env_.health.set("broker", true, publishing_.failure());
-  if (!done) co_return;
-  published_at_ = env_.runtime.clock.steady();
-  wake_.notify();
-}
-
 void Agent::note(Retry& retry, const Result<void>& outcome) {
   retry.note(outcome, env_.runtime.clock.steady(), env_.runtime.random());
-}
-
-Task<void> Agent::copy_down(std::map<std::string, std::vector<net::Cidr>> carried) {
-  if (!elector_->is_leader() || co_await async::cancelled() || !copying_.due(env_.runtime.clock.steady())) co_return;
-  const CopyInputs inputs{.own_cluster = options_.cluster_id,
-                          .ns = options_.ns,
-                          .broker_endpoints = broker_endpoints_.store().snapshot(),
-                          .broker_clusters = broker_clusters_.store().snapshot(),
-                          .local_endpoints = endpoints_.store().snapshot(),
-                          .local_clusters = clusters_.store().snapshot(),
-                          .membership = &membership_,
-                          .broker_known = broker_endpoints_.store().synced() && broker_clusters_.store().synced(),
-                          .carried = std::move(carried)};
-  note(copying_, co_await write_copies(env_.local, plan_copies(inputs)));
 }
 
 }  // namespace fabric::gateway

@@ -62,15 +62,21 @@ Result<Announcement> Announcer::build(const Publication& publication, const Situ
 
 Result<void> Announcer::word(const Publication& publication, const Situation& situation) {
   if (worded_ && worded_->publication == publication && worded_->situation == situation) return {};
-  FABRIC_TRY(worded_, build(publication, situation));
+  FABRIC_TRY(auto announcement, build(publication, situation));
+  worded_ = std::make_shared<const Announcement>(std::move(announcement));
   return {};
 }
 
 bool Announcer::note_left() {
-  if (!worded_ || published_counter_ == worded_->state.record.counter) return false;
-  published_ = worded_->publication;
-  situation_ = worded_->situation;
-  published_counter_ = worded_->state.record.counter;
+  return worded_ && note_published(*worded_);
+}
+
+/// False for what is no news any more.
+bool Announcer::note_published(const Announcement& said) {
+  if (said.state.record.counter <= published_counter_) return false;
+  published_ = said.publication;
+  situation_ = said.situation;
+  published_counter_ = said.state.record.counter;
   local_due_ = true;
   return true;
 }
@@ -87,14 +93,15 @@ std::set<crypto::Generation> Announcer::tunnel_only() const {
 
 async::Task<Result<void>> Announcer::publish(Publication publication, Situation situation) {
   FABRIC_CO_CHECK(word(publication, situation));
-  api::Endpoint at_broker = worded_->endpoint;
+  const auto said = worded_;
+  note_published(*said);
+  api::Endpoint at_broker = said->endpoint;
   at_broker.metadata.ns = broker_namespace_;
   at_broker.metadata.labels[std::string(names::kClusterIdLabel)] = options_.cluster_id;
   const auto written = co_await broker_.apply(std::move(at_broker), as_gateway());
   if (!written) co_return Result<void>(std::unexpected(written.error())).with("publishing the Endpoint at the broker");
-  note_left();
-  at_broker_ = published_;
-  broker_counter_ = published_counter_;
+  at_broker_ = said->publication;
+  broker_counter_ = said->state.record.counter;
   local_due_ = true;
   co_return Result<void>();
 }
@@ -103,10 +110,11 @@ async::Task<Result<void>> Announcer::write_local() {
   if (!worded_) co_return Result<void>();
   api::Endpoint endpoint = worded_->endpoint;
   endpoint.metadata.ns = options_.ns;
-  const auto written = co_await local_.apply(std::move(endpoint), as_gateway());
-  if (!written) co_return Result<void>(std::unexpected(written.error())).with("writing the local Endpoint");
   local_due_ = false;
-  co_return Result<void>();
+  const auto written = co_await local_.apply(std::move(endpoint), as_gateway());
+  if (written) co_return Result<void>();
+  local_due_ = true;
+  co_return Result<void>(std::unexpected(written.error())).with("writing the local Endpoint");
 }
 
 }  // namespace fabric::gateway

@@ -45,7 +45,7 @@ struct Environment {
 
 /// The gateway agent of one node: stores and kernel → SA, policy and status plans → kernel and records. Belongs to the
 /// io thread. Nothing is written to the kernel before the local stores have synced; an unreachable broker changes
-/// nothing but a message; stopping removes nothing.
+/// nothing but a message, and no pass waits for an API server; stopping removes nothing.
 class Agent {
  public:
   Agent(Options options, Credentials credentials, Environment environment);
@@ -70,10 +70,8 @@ class Agent {
   SaPlan plan_sas_now(const std::map<netstate::SaKey, ObservedSa>& observed, TimePoint now);
   PolicyPlan plan_policies_now(const netstate::State& observed, const Situation& situation, const SaPlan& sas) const;
   async::Task<Result<void>> apply(const netstate::State& observed, netstate::State desired, SaMemory& memory);
-  async::Task<void> carry_out(SaPlan sas, Situation situation);
-  async::Task<void> publish(Publication publication, Situation situation);
+  void carry_out(const SaPlan& sas);
   void tell_peers();
-  async::Task<void> copy_down(std::map<std::string, std::vector<net::Cidr>> carried);
   Result<Situation> situation(const netstate::HostFacts& facts) const;
   std::map<crypto::GatewayId, PeerKeys> peer_keys(const LocalEnd& local) const;
   void read_members(TimePoint now);
@@ -84,6 +82,12 @@ class Agent {
   bool sends() const;
   void note(Retry& retry, const Result<void>& outcome);
   Duration pause(TimePoint now) const;
+
+  // agent_writes.cpp
+  async::Task<Result<void>> keep_broker_told();
+  async::Task<Result<void>> keep_objects_written();
+  async::Task<void> publish(Publication publication);
+  async::Task<void> copy_down();
 
   // agent_keys.cpp
   void prepare_keys();
@@ -109,6 +113,8 @@ class Agent {
   Credentials credentials_;
   Environment env_;
   async::Notifier wake_;
+  async::Notifier for_broker_;   ///< A pass has been; of keep_broker_told().
+  async::Notifier for_objects_;  ///< A pass has been; of keep_objects_written().
   controller::Informer<api::Node> own_node_;
   controller::Informer<api::Gateway> own_gateway_;
   controller::Informer<api::Endpoint> endpoints_;
@@ -127,6 +133,8 @@ class Agent {
   std::map<crypto::GatewayId, PeerKeys> peers_;
   std::map<crypto::GatewayId, net::IpAddress> health_targets_;
   Situation situation_;
+  std::optional<Publication> unpublished_;                 ///< What the last pass wants the broker to have.
+  std::map<std::string, std::vector<net::Cidr>> carried_;  ///< Prefixes of remote clusters, by the last pass.
   std::optional<TimePoint> next_wake_;
   std::set<Finding> findings_;
   std::optional<api::Gateway> written_;

@@ -5,6 +5,7 @@
 #include <fabric/gateway/options.hpp>
 #include <fabric/kube/client.hpp>
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,9 +34,9 @@ struct Announcement {
   api::Endpoint endpoint;
 };
 
-/// Writes this gateway's Endpoint: first at the broker, where the others read it, then locally, where route agents and
-/// the next start of this gateway do. What left through the tunnel counts as published too, since somebody may know it.
-/// Belongs to the io thread.
+/// Writes this gateway's Endpoint at the broker, where the others read it, and locally, where route agents and the next
+/// start of this gateway do. What left counts as published, by the broker or through the tunnel, also before there is
+/// an answer: somebody may know it from then on. Belongs to the io thread.
 class Announcer {
  public:
   Announcer(const Options& options, KeyRing& ring, kube::Client& local, kube::Client& broker,
@@ -50,10 +51,10 @@ class Announcer {
   Result<void> word(const Publication& publication, const Situation& situation);
 
   /// What was worded last; null before.
-  const Announcement* worded() const { return worded_ ? &*worded_ : nullptr; }
+  const Announcement* worded() const { return worded_.get(); }
 
   /// Words this and writes it at the broker. Success means that the broker has it; the local Endpoint is due from then
-  /// on.
+  /// on. Other things may be worded and leave meanwhile; one call at a time.
   async::Task<Result<void>> publish(Publication publication, Situation situation);
 
   /// What was worded last left through the tunnel. True when it counts as published only now.
@@ -81,13 +82,14 @@ class Announcer {
 
  private:
   Result<Announcement> build(const Publication& publication, const Situation& situation);
+  bool note_published(const Announcement& said);
 
   const Options& options_;
   KeyRing& ring_;
   kube::Client& local_;
   kube::Client& broker_;
   std::string broker_namespace_;
-  std::optional<Announcement> worded_;
+  std::shared_ptr<const Announcement> worded_;
   std::optional<Publication> published_;
   std::optional<Publication> at_broker_;
   std::optional<Situation> situation_;   ///< As published.
