@@ -39,8 +39,9 @@ FORGERIES: list[tuple[str, str, Callable[[Config], Config]]] = [
     ("wrong MAC", "bad_mac", lambda c: c | {"fabric-state": flipped(c["fabric-state"], -70)}),
     ("wrong signature of keys", "bad_signature", lambda c: c | {"fabric-keys": flipped(c["fabric-keys"].split(",")[0], -1)}),
     ("not base64", "malformed", lambda c: c | {"fabric-keys": "%%%"}),
-    ("oversized", "oversized", lambda c: c | {"fabric-state": base64.b64encode(bytes(100_000)).decode()}),
-    ("many records", "malformed", lambda c: c | {"fabric-keys": ",".join([c["fabric-keys"].split(",")[0]] * 500)}),
+    ("nothing but zeros", "malformed", lambda c: c | {"fabric-state": base64.b64encode(bytes(100_000)).decode()}),
+    ("a long record", "oversized", lambda c: c | {"fabric-keys": base64.b64encode(bytes(4_000)).decode()}),
+    ("many records", "oversized", lambda c: c | {"fabric-keys": ",".join([c["fabric-keys"].split(",")[0]] * 500)}),
 ]
 
 
