@@ -53,8 +53,7 @@ std::string missing_of(const api::Endpoint& endpoint, const crypto::PskSet& newe
     if (!verified)
       return fmt::format("a key record {}", refusal(crypto::decode_key_record(bytes), id, verified.error()));
   }
-  const auto state =
-      crypto::from_base64(value_of(endpoint.spec.backend_config, names::kStateConfig), crypto::kMaxStateRecord);
+  const auto state = crypto::read_state_text(value_of(endpoint.spec.backend_config, names::kStateConfig));
   if (!state) return "has no state record that can be read";
   const auto verified = crypto::verify_state_record(*state, newest, expected);
   if (!verified) {

@@ -110,7 +110,8 @@ TEST_F(PskReadiness, IsNotReachedByWhatCannotBeVerified) {
   const api::Cluster of = cluster(both);
   expect_waiting(use(of, {endpoint("", "")}), "no key records that can be read");
   expect_waiting(use(of, {endpoint("AAAA", state(both))}), "cannot be verified (malformed)");
-  expect_waiting(use(of, {endpoint(key(both, 1), "")}), "the state record cannot be verified");
+  expect_waiting(use(of, {endpoint(key(both, 1), "")}), "no state record that can be read");
+  expect_waiting(use(of, {endpoint(key(both, 1), "AAAA")}), "the state record cannot be verified (malformed)");
   api::Endpoint stolen = endpoint(key(both, 1), state(both));
   stolen.spec.hostname = "n2";
   expect_waiting(use(of, {stolen}), "cannot be verified (foreign_gateway)");

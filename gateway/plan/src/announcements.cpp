@@ -56,8 +56,8 @@ Checked<RawAnnouncement> read_backend_config(const std::map<std::string, std::st
   auto records = crypto::read_key_list(*keys);
   if (!records) return std::unexpected(records.error());
   raw.keys = *std::move(records);
-  auto bytes = crypto::from_base64(*state, crypto::kMaxStateRecord);
-  if (!bytes) return std::unexpected(Reject::malformed);
+  auto bytes = crypto::read_state_text(*state);
+  if (!bytes) return std::unexpected(bytes.error());
   raw.state = *std::move(bytes);
   return raw;
 }

@@ -132,6 +132,37 @@ TEST_F(AgentKeysTest, ABrokenFolderKeepsTheOldPsksAndIsSaid) {
   EXPECT_EQ(a.gateway().status.keys->rekeys, 0);
 }
 
+TEST_F(AgentKeysTest, ABrokerThatDoesNotAnswerHoldsUpNeitherTheKernelNorLocalObjects) {
+  broker.set_silent(true);
+  const auto asked = broker.writes();
+  auto cluster = a.server.find<api::Cluster>({std::string(testing::kLocalNamespace), "a"});
+  ASSERT_TRUE(cluster);
+  cluster->spec.service_cidr.emplace_back("10.200.0.0/16");
+  a.server.put(*cluster);
+  loop.advance(3s);
+  ASSERT_GT(broker.writes(), asked) << "a request is open, and no answer comes";
+  a.kernel.ours.sas.clear();
+  loop.advance(3s);
+  EXPECT_GE(a.inbound(), 1U);
+  EXPECT_EQ(a.gateway().status.keys->generations.back().reason, "sa_lost");
+  broker.set_silent(false);
+  loop.advance(60s);
+  expect_tunnel();
+}
+
+TEST_F(AgentKeysTest, SasThatAreLostWhileANewGenerationIsOnItsWayComeBack) {
+  broker.set_silent(true);
+  loop.advance(60s);
+  annotate(a, "now");
+  loop.advance(3s);
+  ASSERT_THAT(a.gateway().status.keys->generations, SizeIs(2));
+  a.kernel.ours.sas.clear();
+  loop.advance(3s);
+  broker.set_silent(false);
+  loop.advance(90s);
+  expect_tunnel();
+}
+
 TEST_F(AgentKeysTest, ACommandDrawsNewKeysOnceForEachValue) {
   annotate(a, "2026-11-21T17:00:00Z");
   ASSERT_NO_FATAL_FAILURE(pass_without_a_gap(150s));

@@ -298,6 +298,13 @@ Checked<Record> decode(ByteView bytes) {
   return std::move(parts->record);
 }
 
+Checked<Bytes> read_text(std::string_view base64, std::size_t most) {
+  if (base64.size() > (most + 2) / 3 * 4) return std::unexpected(Reject::oversized);
+  auto bytes = from_base64(base64, most);
+  if (!bytes || bytes->empty()) return std::unexpected(Reject::malformed);
+  return *std::move(bytes);
+}
+
 }  // namespace
 
 Result<InstanceId> draw_instance(Entropy& entropy) {
@@ -370,12 +377,16 @@ Checked<std::vector<Bytes>> read_key_list(std::string_view text) {
     const auto comma = text.find(',');
     more = comma != std::string_view::npos;
     if (records.size() == kMaxKeyRecords) return std::unexpected(Reject::oversized);
-    auto bytes = from_base64(text.substr(0, comma), kMaxKeyRecord);
-    if (!bytes || bytes->empty()) return std::unexpected(Reject::malformed);
+    auto bytes = read_text(text.substr(0, comma), kMaxKeyRecord);
+    if (!bytes) return std::unexpected(bytes.error());
     records.push_back(*std::move(bytes));
     if (more) text.remove_prefix(comma + 1);
   }
   return records;
+}
+
+Checked<Bytes> read_state_text(std::string_view text) {
+  return read_text(text, kMaxStateRecord);
 }
 
 std::string write_key_list(std::span<const AnnouncedKey> keys) {

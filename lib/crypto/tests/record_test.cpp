@@ -177,5 +177,29 @@ TEST(Rejects, HaveDifferentNames) {
   EXPECT_EQ(names.size(), kAllRejects.size());
 }
 
+TEST(RecordTexts, SayWhyTheyAreRefused) {
+  const auto text = [](std::size_t size) { return to_base64(Bytes(size, 7)); };
+
+  struct Row {
+    std::string_view name;
+    std::string text;
+    std::optional<Reject> reject;
+  };
+
+  for (const auto& row :
+       {Row{"one", text(1), {}}, Row{"two of the largest", text(kMaxKeyRecord) + "," + text(kMaxKeyRecord), {}},
+        Row{"none", "", Reject::malformed}, Row{"an empty one", text(1) + ",", Reject::malformed},
+        Row{"no base64", "%%%", Reject::malformed}, Row{"a long one", text(kMaxKeyRecord + 3), Reject::oversized},
+        Row{"three", "AAAA,AAAA,AAAA", Reject::oversized}}) {
+    SCOPED_TRACE(row.name);
+    const auto read = read_key_list(row.text);
+    EXPECT_EQ(read.has_value(), !row.reject);
+    if (row.reject) EXPECT_EQ(read.error(), *row.reject);
+  }
+  EXPECT_EQ(read_state_text(text(kMaxStateRecord))->size(), kMaxStateRecord);
+  EXPECT_EQ(read_state_text(text(kMaxStateRecord + 3)).error(), Reject::oversized);
+  EXPECT_EQ(read_state_text("").error(), Reject::malformed);
+}
+
 }  // namespace
 }  // namespace fabric::crypto

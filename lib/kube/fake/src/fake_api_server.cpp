@@ -203,6 +203,10 @@ std::optional<Result<http::Response>> FakeApiServer::disturbed(const http::Reque
 async::Task<Result<http::Response>> FakeApiServer::send(http::Request request, async::Deadline) {
   if (co_await async::cancelled()) co_return fail(Errc::cancelled, "request");
   if (auto instead = disturbed(request)) co_return *std::move(instead);
+  if (silent_) {
+    FABRIC_CO_CHECK(co_await async::sleep_for(clock_, kSilence));
+    co_return fail(Errc::timeout, "no answer");
+  }
   co_return answer(request);
 }
 

@@ -141,9 +141,10 @@ Checked<AnnouncedState> verify_state_record(ByteView bytes, const PskSet& psks, 
 Checked<KeyRecord> decode_key_record(ByteView bytes);
 Checked<StateRecord> decode_state_record(ByteView bytes);
 
-/// The key records of an Endpoint: base64, joined by ','. Reading takes 1 to kMaxKeyRecords of them, and looks into
-/// none.
+/// The records of an Endpoint: base64; key records are joined by ','. Reading looks into none of them; it refuses more
+/// than kMaxKeyRecords, and records above their limits.
 Checked<std::vector<Bytes>> read_key_list(std::string_view text);
+Checked<Bytes> read_state_text(std::string_view text);
 std::string write_key_list(std::span<const AnnouncedKey> keys);
 
 }  // namespace fabric::crypto

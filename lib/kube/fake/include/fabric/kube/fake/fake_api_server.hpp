@@ -85,6 +85,10 @@ class FakeApiServer final : public http::Transport {
   void fail_next(int times, int status, std::string retry_after = {});
   /// While true, nothing is reachable and open watches are cut.
   void set_unreachable(bool unreachable);
+  /// While true, a request is not answered and fails after kSilence, as behind a firewall that drops packets.
+  void set_silent(bool silent) { silent_ = silent; }
+
+  static constexpr Duration kSilence{10'000};
   /// Cuts all watches, as a dying connection does.
   void cut_watches();
   /// Forgets the past: watches from before now and continue tokens get 410; open watches get an ERROR event.
@@ -141,6 +145,7 @@ class FakeApiServer final : public http::Transport {
   std::size_t writes_ = 0;
   std::size_t chunk_size_ = 0;
   bool unreachable_ = false;
+  bool silent_ = false;
   int failures_left_ = 0;
   http::Response failure_;
 };
