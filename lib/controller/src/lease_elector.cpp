@@ -59,14 +59,26 @@ async::Task<Result<void>> LeaseElector::run() {
     auto tried = co_await async::with_timeout(attempt(), runtime_.clock, attempt_limit());
     ++tries_;
     update_leading();
-    if (!tried && tried.error().code != Errc::cancelled)
-      log::debug("lease not renewed", {{"lease", key_}, {"error", tried.error()}});
+    note(tried);
     const auto slept = co_await async::sleep_for(runtime_.clock, pause());
     update_leading();
     if (slept) continue;
     co_await release();
     co_return slept;
   }
+}
+
+// Of failures in a row the first one is told: a process that never becomes the leader would be silent otherwise.
+void LeaseElector::note(const Result<void>& tried) {
+  if (tried) {
+    if (std::exchange(failing_, false)) log::info("the lease can be read and written again", {{"lease", key_}});
+    return;
+  }
+  // Somebody else was quicker, or the process ends.
+  if (tried.error().code == Errc::conflict || tried.error().code == Errc::cancelled) return;
+  const bool first = !std::exchange(failing_, true);
+  log::write(first ? log::Level::warn : log::Level::debug, "lease not renewed",
+             {{"lease", key_}, {"error", tried.error()}});
 }
 
 // A try that hangs must not keep a leader from noticing that its time is over.

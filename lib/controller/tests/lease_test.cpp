@@ -3,7 +3,9 @@
 #include <fabric/controller/lease_elector.hpp>
 #include <fabric/controller/lease_fsm.hpp>
 #include <fabric/kube/fake/fake_api_server.hpp>
+#include <fabric/telemetry/log.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -218,9 +220,12 @@ TEST_F(LeaseElectorTest, ALeaderThatCannotRenewStopsLeadingBeforeAnotherBegins) 
 
 TEST_F(LeaseElectorTest, AnUnreachableServerMakesNobodyLeader) {
   server_.set_unreachable(true);
+  const log::Capture log;
   const auto a = start("a");
   loop_.advance(seconds(60));
   EXPECT_FALSE(a->elector->is_leader());
+  EXPECT_THAT(log.text(), testing::HasSubstr(R"("level":"warn","message":"lease not renewed")"))
+      << "who never leads is not silent";
   server_.set_unreachable(false);
   loop_.advance(seconds(3));
   EXPECT_TRUE(a->elector->is_leader());

@@ -51,6 +51,7 @@ class LeaseElector {
   async::Task<void> release();
   Duration attempt_limit() const;
   Duration pause();
+  void note(const Result<void>& tried);
   void update_leading();
   void set_leading(bool leading);
 
@@ -60,6 +61,7 @@ class LeaseElector {
   LeaseFsm fsm_;
   json::Value object_;  ///< The Lease as last read or written; null when it does not exist.
   bool leading_ = false;
+  bool failing_ = false;
   std::uint64_t tries_ = 0;
   async::Event leader_;
   std::vector<std::function<void(bool)>> handlers_;
