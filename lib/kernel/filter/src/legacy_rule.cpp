@@ -75,17 +75,19 @@ std::vector<std::uint8_t> serialise(const Extension& part) {
   return bytes;
 }
 
-void put_link(char (&name)[IFNAMSIZ], unsigned char (&mask)[IFNAMSIZ], const std::optional<std::string>& link) {
+void put_link(std::span<char, IFNAMSIZ> name, std::span<unsigned char, IFNAMSIZ> mask,
+              const std::optional<std::string>& link) {
   if (!link) return;
   const auto size = std::min<std::size_t>(link->size(), IFNAMSIZ - 1);
-  std::copy_n(link->begin(), size, name);
-  std::fill_n(mask, size + 1, static_cast<unsigned char>(0xff));  // With the terminating zero: the whole name.
+  std::copy_n(link->begin(), size, name.begin());
+  std::fill_n(mask.begin(), size + 1, static_cast<unsigned char>(0xff));  // With the terminating zero: the whole name.
 }
 
 /// False when the mask is one of a prefix of names.
-bool get_link(const char (&name)[IFNAMSIZ], const unsigned char (&mask)[IFNAMSIZ], std::optional<std::string>& link) {
+bool get_link(std::span<const char, IFNAMSIZ> name, std::span<const unsigned char, IFNAMSIZ> mask,
+              std::optional<std::string>& link) {
   if (name[0] == 0) return true;
-  link = std::string(name, strnlen(name, IFNAMSIZ));
+  link = std::string(name.data(), strnlen(name.data(), IFNAMSIZ));
   return mask[std::min<std::size_t>(link->size(), IFNAMSIZ - 1)] == 0xff;
 }
 
@@ -295,7 +297,8 @@ bool read_entry(const ChainKey& key, const Entry& entry, const auto& header, std
 
 bool same_entry(Family family, const void* seen, const void* ours) {
   const auto same = [](const auto& a, const auto& b, const auto& head_a, const auto& head_b) {
-    return std::memcmp(&head_a, &head_b, sizeof head_a) == 0 && matches_of(a) == matches_of(b);
+    const auto bytes = [](const auto& head) { return std::as_bytes(std::span(&head, 1)); };
+    return std::ranges::equal(bytes(head_a), bytes(head_b)) && matches_of(a) == matches_of(b);
   };
   if (family == Family::ipv4) {
     const auto& a = *static_cast<const ipt_entry*>(seen);
