@@ -85,6 +85,7 @@ class FakeApiServer final : public http::Transport {
   void fail_next(int times, int status, std::string retry_after = {});
   /// While true, nothing is reachable and open watches are cut.
   void set_unreachable(bool unreachable);
+
   /// While true, a request is not answered and fails after kSilence, as behind a firewall that drops packets.
   void set_silent(bool silent) { silent_ = silent; }
 
