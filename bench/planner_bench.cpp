@@ -53,6 +53,7 @@ void plan_sas_restart(benchmark::State& state) {
   plan_repeatedly(state, world);
 }
 
+/// As planned when all of it is in the kernel.
 gateway::PolicyInputs installed(std::uint32_t clusters) {
   auto inputs = policy_inputs(clusters, 20);
   inputs.holders = gateway::holders_of(gateway::plan_policies(inputs).policies);
@@ -70,7 +71,7 @@ netstate::State whole_state(std::uint32_t clusters) {
   SaWorld world(clusters);
   world.settle();
   netstate::State out = world.observed();
-  out.policies = installed(clusters).installed;
+  out.policies = gateway::plan_policies(installed(clusters)).policies;
   return out;
 }
 
