@@ -14,7 +14,6 @@ namespace fabric::kernel {
 
 namespace {
 
-using netstate::Phase;
 using netstate::Slice;
 using netstate::Slices;
 using netstate::Step;

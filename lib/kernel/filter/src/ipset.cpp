@@ -193,7 +193,7 @@ Result<void> IpsetSession::fill(const std::string& name, const IpSet& set) {
     if (type == nullptr) return failed("adding to " + name);
     nf_inet_addr address{};
     const auto bytes = prefix.address().bytes();
-    std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(&address));
+    std::ranges::copy(bytes, reinterpret_cast<std::uint8_t*>(&address));
     const auto length = static_cast<std::uint8_t>(prefix.length());
     ipset_session_data_set(session, IPSET_OPT_FAMILY, &number);
     ipset_session_data_set(session, IPSET_OPT_IP, &address);

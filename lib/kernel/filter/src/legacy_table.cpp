@@ -79,6 +79,9 @@ class TableLock {
     return lock;
   }
 
+  TableLock(const TableLock&) = delete;
+  TableLock& operator=(const TableLock&) = delete;
+
   TableLock(TableLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
   TableLock& operator=(TableLock&&) = delete;

@@ -129,7 +129,7 @@ std::string incremental(const FilterState& before, const FilterState& after, con
     if (rules)
       text += nft_chain(key, *rules);
     else if (before.chains.contains(key))
-      text += "flush chain " + place + "delete chain " + place;
+      text += fmt::format("flush chain {0}delete chain {0}", place);
   }
   for (const auto& [name, set] : change.ipsets) {
     const auto present = before.ipsets.find(name);
@@ -148,7 +148,7 @@ std::string whole(const FilterState& after) {
   std::string text;
   for (const auto family : {Family::ipv4, Family::ipv6}) {
     const auto table = fmt::format("table {} {}\n", nft_family(family), netstate::kNftTable);
-    text += "add " + table + "delete " + table;
+    text += fmt::format("add {0}delete {0}", table);
     if (holds_anything(after, family)) text += "add " + table;
   }
   for (const auto& [name, set] : after.ipsets)

@@ -2,7 +2,6 @@
 
 #include <fabric/netstate/diff.hpp>
 
-#include <bit>
 #include <cerrno>
 
 #include <linux/if_link.h>
@@ -12,10 +11,6 @@
 namespace fabric::kernel {
 
 namespace {
-
-constexpr std::uint16_t to_network(std::uint16_t value) {
-  return std::endian::native == std::endian::little ? std::byteswap(value) : value;
-}
 
 ifinfomsg link_header(std::uint32_t index = 0) {
   ifinfomsg header{};
@@ -31,33 +26,6 @@ ifinfomsg link_header_up(std::uint32_t index) {
   return header;
 }
 
-void read_vxlan(nlattr* properties, SeenLink& seen) {
-  std::array<nlattr*, IFLA_VXLAN_MAX + 1> vxlan{};
-  nla_parse_nested(vxlan.data(), IFLA_VXLAN_MAX, properties, nullptr);
-  seen.vxlan.vni = u32_in(vxlan[IFLA_VXLAN_ID]);
-  if (vxlan[IFLA_VXLAN_PORT] != nullptr) seen.vxlan.port = to_network(nla_get_u16(vxlan[IFLA_VXLAN_PORT]));
-  seen.learning = vxlan[IFLA_VXLAN_LEARNING] != nullptr && nla_get_u8(vxlan[IFLA_VXLAN_LEARNING]) != 0;
-  if (const auto local = address_in(vxlan[IFLA_VXLAN_LOCAL])) seen.vxlan.local = *local;
-  if (const auto local = address_in(vxlan[IFLA_VXLAN_LOCAL6])) seen.vxlan.local = *local;
-}
-
-SeenLink read_link(nlmsghdr& header) {
-  SeenLink seen;
-  const auto& interface = *static_cast<const ifinfomsg*>(nlmsg_data(&header));
-  auto attributes = parse_attributes<IFLA_MAX>(header, sizeof interface);
-  seen.index = static_cast<std::uint32_t>(interface.ifi_index);
-  seen.up = (interface.ifi_flags & IFF_UP) != 0;
-  seen.vxlan.mtu = u32_in(attributes[IFLA_MTU]);
-  seen.vxlan.mac = mac_in(attributes[IFLA_ADDRESS]).value_or(net::Mac{});
-  if (attributes[IFLA_LINKINFO] == nullptr) return seen;
-  std::array<nlattr*, IFLA_INFO_MAX + 1> details{};
-  nla_parse_nested(details.data(), IFLA_INFO_MAX, attributes[IFLA_LINKINFO], nullptr);
-  seen.is_vxlan =
-      details[IFLA_INFO_KIND] != nullptr && std::string_view(nla_get_string(details[IFLA_INFO_KIND])) == "vxlan";
-  if (seen.is_vxlan && details[IFLA_INFO_DATA] != nullptr) read_vxlan(details[IFLA_INFO_DATA], seen);
-  return seen;
-}
-
 void fill_vxlan(Message& message, const netstate::VxlanLink& link) {
   const bool v4 = link.local.is_v4();
   message.put(IFLA_VXLAN_ID, link.vni)
@@ -67,7 +35,7 @@ void fill_vxlan(Message& message, const netstate::VxlanLink& link) {
       // RFC 7348 section 5: the outer checksum over IPv4 should be zero (the inner packet has its own, and checksum
       // offload of encapsulated packets is broken in several drivers). RFC 6935 allows that over IPv6 only by
       // configuration of both ends, so it stays on there.
-      .put(IFLA_VXLAN_UDP_CSUM, std::uint8_t{v4 ? std::uint8_t{0} : std::uint8_t{1}});
+      .put(IFLA_VXLAN_UDP_CSUM, static_cast<std::uint8_t>(v4 ? 0 : 1));
 }
 
 Result<void> create(NetlinkSocket& socket, const std::string& name, const netstate::VxlanLink& link) {
@@ -108,8 +76,8 @@ Result<std::optional<SeenLink>> find_link(NetlinkSocket& socket, const std::stri
   Message message(RTM_GETLINK, 0);
   message.header(link_header()).put(IFLA_IFNAME, std::string_view(name));
   std::optional<SeenLink> seen;
-  auto result = socket.transact(message, [&](nlmsghdr& header) {
-    if (header.nlmsg_type == RTM_NEWLINK) seen = read_link(header);
+  auto result = socket.transact(message, [&](nlmsghdr& answer) {
+    if (auto found = read_link(answer)) seen = *std::move(found);
   });
   if (!result && errno_of(result.error()) == ENODEV) return std::optional<SeenLink>();
   if (!result) return std::unexpected(std::move(result).error().with(fmt::format("looking for link {}", name)));

@@ -5,21 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "dump.hpp"
 #include "netlink.hpp"
 
 /// Our VXLAN link.
 namespace fabric::kernel {
-
-struct SeenLink {
-  std::uint32_t index = 0;
-  bool is_vxlan = false;
-  bool up = false;
-  bool learning = false;
-  netstate::VxlanLink vxlan;  ///< Valid if is_vxlan.
-
-  /// Up and without learning, as put_link() leaves it.
-  bool in_order() const { return is_vxlan && up && !learning; }
-};
 
 /// Absent: there is no link of this name.
 Result<std::optional<SeenLink>> find_link(NetlinkSocket& socket, const std::string& name);

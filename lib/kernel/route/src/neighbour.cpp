@@ -6,6 +6,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 
+#include "dump.hpp"
 #include "link.hpp"
 
 namespace fabric::kernel {
@@ -27,10 +28,6 @@ ndmsg entry_header(int family, std::uint32_t index, int state, int flags) {
   return header;
 }
 
-bool is_permanent(const ndmsg& entry) {
-  return (entry.ndm_state & NUD_PERMANENT) != 0;
-}
-
 }  // namespace
 
 Result<std::set<netstate::FdbEntry>> dump_fdb(NetlinkSocket& socket, const std::string& link, std::uint32_t index) {
@@ -40,14 +37,9 @@ Result<std::set<netstate::FdbEntry>> dump_fdb(NetlinkSocket& socket, const std::
   std::set<netstate::FdbEntry> entries;
   FABRIC_CHECK(socket.dump(
       message, [&] { entries.clear(); },
-      [&](nlmsghdr& header) {
-        if (header.nlmsg_type != RTM_NEWNEIGH) return;
-        const auto& entry = *static_cast<const ndmsg*>(nlmsg_data(&header));
-        if (static_cast<std::uint32_t>(entry.ndm_ifindex) != index) return;
-        const auto attributes = parse_attributes<NDA_MAX>(header, sizeof entry);
-        const auto mac = mac_in(attributes[NDA_LLADDR]);
-        const auto remote = address_in(attributes[NDA_DST]);
-        if (mac && remote) entries.insert({link, *mac, *remote});
+      [&](nlmsghdr& answer) {
+        const auto found = read_neighbour(answer);
+        if (found && found->link == index) entries.insert({link, found->mac, found->address});
       }));
   return entries;
 }
@@ -59,14 +51,9 @@ Result<std::set<netstate::Neighbour>> dump_neighbours(NetlinkSocket& socket, con
   std::set<netstate::Neighbour> neighbours;
   FABRIC_CHECK(socket.dump(
       message, [&] { neighbours.clear(); },
-      [&](nlmsghdr& header) {
-        if (header.nlmsg_type != RTM_NEWNEIGH) return;
-        const auto& entry = *static_cast<const ndmsg*>(nlmsg_data(&header));
-        if (static_cast<std::uint32_t>(entry.ndm_ifindex) != index || !is_permanent(entry)) return;
-        const auto attributes = parse_attributes<NDA_MAX>(header, sizeof entry);
-        const auto address = address_in(attributes[NDA_DST]);
-        const auto mac = mac_in(attributes[NDA_LLADDR]);
-        if (address && mac) neighbours.insert({link, *address, *mac});
+      [&](nlmsghdr& answer) {
+        const auto found = read_neighbour(answer);
+        if (found && found->link == index && found->permanent) neighbours.insert({link, found->address, found->mac});
       }));
   return neighbours;
 }

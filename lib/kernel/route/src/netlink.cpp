@@ -31,10 +31,12 @@ std::unexpected<Error> libnl_error(int code, std::string_view what) {
 std::string extended_text(nlmsghdr& header, const nlmsgerr& error) {
   if ((header.nlmsg_flags & NLM_F_ACK_TLVS) == 0) return {};
   std::size_t skip = sizeof(nlmsgerr);
-  if ((header.nlmsg_flags & NLM_F_CAPPED) == 0) skip += error.msg.nlmsg_len - sizeof(nlmsghdr);
+  if ((header.nlmsg_flags & NLM_F_CAPPED) == 0) {
+    if (error.msg.nlmsg_len < sizeof(nlmsghdr) || error.msg.nlmsg_len > header.nlmsg_len) return {};
+    skip += error.msg.nlmsg_len - sizeof(nlmsghdr);
+  }
   const auto attributes = parse_attributes<NLMSGERR_ATTR_MSG>(header, NLMSG_ALIGN(skip));
-  const auto* text = attributes[NLMSGERR_ATTR_MSG];
-  return text == nullptr ? std::string() : std::string(static_cast<const char*>(nla_data(text)));
+  return text_in(attributes[NLMSGERR_ATTR_MSG]);
 }
 
 }  // namespace
@@ -169,9 +171,10 @@ std::optional<net::Mac> mac_in(const nlattr* attribute) {
   return mac;
 }
 
-std::uint32_t u32_in(const nlattr* attribute, std::uint32_t absent) {
-  if (attribute == nullptr || nla_len(attribute) < static_cast<int>(sizeof(std::uint32_t))) return absent;
-  return nla_get_u32(attribute);
+std::string text_in(const nlattr* attribute) {
+  if (attribute == nullptr) return {};
+  const auto* text = static_cast<const char*>(nla_data(attribute));
+  return {text, strnlen(text, static_cast<std::size_t>(nla_len(attribute)))};
 }
 
 std::uint8_t family_number(net::Family family) {

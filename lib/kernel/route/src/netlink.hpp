@@ -10,7 +10,10 @@
 #include <netlink/socket.h>
 
 #include <array>
+#include <bit>
+#include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -90,7 +93,21 @@ std::array<nlattr*, Max + 1> parse_attributes(nlmsghdr& header, std::size_t fami
 
 std::optional<net::IpAddress> address_in(const nlattr* attribute);
 std::optional<net::Mac> mac_in(const nlattr* attribute);
-std::uint32_t u32_in(const nlattr* attribute, std::uint32_t absent = 0);
+std::string text_in(const nlattr* attribute);
+
+/// `absent` also for one that is too short.
+template <std::unsigned_integral T>
+T number_in(const nlattr* attribute, T absent = 0) {
+  if (attribute == nullptr || nla_len(attribute) < static_cast<int>(sizeof(T))) return absent;
+  T value;
+  std::memcpy(&value, nla_data(attribute), sizeof value);
+  return value;
+}
+
+constexpr std::uint16_t to_network(std::uint16_t value) {
+  return std::endian::native == std::endian::little ? std::byteswap(value) : value;
+}
+
 std::uint8_t family_number(net::Family family);
 
 }  // namespace fabric::kernel

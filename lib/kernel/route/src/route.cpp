@@ -7,6 +7,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 
+#include "dump.hpp"
 #include "link.hpp"
 #include "neighbour.hpp"
 #include "netlink.hpp"
@@ -44,31 +45,6 @@ Message route_message(const RouteKey& key, const Route& route, std::uint32_t lin
     message.nest(RTA_METRICS, [&](Message& metrics) { metrics.put(RTAX_MTU, route.mtu); });
   }
   return message;
-}
-
-/// Absent: not ours. The link is an index still, in text.
-std::optional<RouteObject> read_route(nlmsghdr& header, std::uint32_t& link) {
-  const auto& route = *static_cast<const rtmsg*>(nlmsg_data(&header));
-  if (header.nlmsg_type != RTM_NEWROUTE || route.rtm_protocol != netstate::kRouteProtocol ||
-      route.rtm_type != RTN_UNICAST || (route.rtm_flags & RTM_F_CLONED) != 0) {
-    return std::nullopt;
-  }
-  const auto attributes = parse_attributes<RTA_MAX>(header, sizeof route);
-  if (u32_in(attributes[RTA_TABLE], route.rtm_table) != RT_TABLE_MAIN) return std::nullopt;
-  if (route.rtm_family != AF_INET && route.rtm_family != AF_INET6) return std::nullopt;
-  const auto family = route.rtm_family == AF_INET ? net::Family::ipv4 : net::Family::ipv6;
-  auto dst = net::Cidr::of(address_in(attributes[RTA_DST]).value_or(net::IpAddress::any(family)), route.rtm_dst_len);
-  if (!dst) return std::nullopt;
-  RouteObject object{.key = {*dst}, .route = {}};
-  link = attributes[RTA_MULTIPATH] != nullptr ? 0 : u32_in(attributes[RTA_OIF]);
-  object.route.via = address_in(attributes[RTA_GATEWAY]);
-  object.route.source = address_in(attributes[RTA_PREFSRC]);
-  if (attributes[RTA_METRICS] != nullptr) {
-    std::array<nlattr*, RTAX_MAX + 1> metrics{};
-    nla_parse_nested(metrics.data(), RTAX_MAX, attributes[RTA_METRICS], nullptr);
-    object.route.mtu = u32_in(metrics[RTAX_MTU]);
-  }
-  return object;
 }
 
 Result<void> remove_route(NetlinkSocket& socket, const RouteKey& key) {
@@ -119,12 +95,11 @@ Result<std::vector<RouteObject>> RouteDriver::dump_routes() {
       routes.resize(first);
       links.resize(first);
     };
-    auto result = socket_->dump(message, forget, [&](nlmsghdr& header) {
-      std::uint32_t link = 0;
-      if (auto route = read_route(header, link)) {
-        routes.push_back(*std::move(route));
-        links.push_back(link);
-      }
+    auto result = socket_->dump(message, forget, [&](nlmsghdr& answer) {
+      auto found = read_route(answer);
+      if (!found) return;
+      routes.push_back(std::move(found->object));
+      links.push_back(found->link);
     });
     // ENOENT and EAFNOSUPPORT: the filter names a table that does not exist, or the kernel has no IPv6.
     if (!result && errno_of(result.error()) != ENOENT && result.error().code != Errc::unsupported) {

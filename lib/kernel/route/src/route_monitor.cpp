@@ -28,7 +28,7 @@ bool matters(nlmsghdr& header) {
 
 /// Takes all queued notifications; true when one of them matters.
 Result<bool> drain(int fd) {
-  alignas(nlmsghdr) std::array<unsigned char, 1 << 16> buffer;
+  alignas(nlmsghdr) std::array<unsigned char, 1 << 16> buffer{};
   bool changed = false;
   while (true) {
     const auto size = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -53,6 +53,9 @@ Result<bool> drain(int fd) {
 struct RouteMonitor::Impl {
   Impl(UniqueResource<&nl_socket_free> netlink, boost::asio::posix::stream_descriptor stream)
       : socket(std::move(netlink)), descriptor(std::move(stream)) {}
+
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   ~Impl() { descriptor.release(); }  // The file belongs to the libnl socket.
 

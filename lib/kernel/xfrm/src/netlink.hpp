@@ -25,6 +25,9 @@ class Fd {
 
   explicit Fd(int fd) : fd_(fd) {}
 
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
   Fd& operator=(Fd&& other) noexcept;

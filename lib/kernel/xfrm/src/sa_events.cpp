@@ -57,7 +57,10 @@ std::optional<SaEvent> parse_event(const xfrm::Message& message) {
 class XfrmSaEvents final : public SaEvents {
  public:
   XfrmSaEvents(async::Executor executor, xfrm::Socket socket)
-      : socket_(std::move(socket)), readable_(std::move(executor), socket_.fd()) {}
+      : socket_(std::move(socket)), readable_(executor, socket_.fd()) {}
+
+  XfrmSaEvents(const XfrmSaEvents&) = delete;
+  XfrmSaEvents& operator=(const XfrmSaEvents&) = delete;
 
   // The descriptor belongs to the socket, which closes it.
   ~XfrmSaEvents() override { readable_.release(); }

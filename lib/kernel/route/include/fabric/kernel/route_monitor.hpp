@@ -12,6 +12,8 @@ namespace fabric::kernel {
 class RouteMonitor {
  public:
   static Result<RouteMonitor> open(async::Executor executor);
+  RouteMonitor(const RouteMonitor&) = delete;
+  RouteMonitor& operator=(const RouteMonitor&) = delete;
   RouteMonitor(RouteMonitor&&) noexcept;
   RouteMonitor& operator=(RouteMonitor&&) noexcept;
   ~RouteMonitor();
