@@ -45,9 +45,11 @@ Task<Result<JoinRole::Member>> JoinRole::read_member(const std::string& id, cons
                 if_exists(co_await env_.client.get<api::SecretObject>({env_.ns, std::string(names::kPskSecret)})));
   if (secret) {
     // One that cannot be read is written anew, since broker-info has what it takes.
-    auto held = broker::read_psk_secret(*secret);
-    if (held && !adopts(*held, info.psk, member.access.has_value())) member.psk = *std::move(held);
-    member.stored = held && held->psk.size() > 0 && held->equals(member.psk);
+    if (auto held = broker::read_psk_secret(*secret)) {
+      const bool adopted = adopts(*held, info.psk, member.access.has_value());
+      member.stored = !adopted || held->equals(member.psk);
+      if (!adopted) member.psk = *std::move(held);
+    }
   }
   FABRIC_CO_TRY(Secret seed, co_await read_or_create_secret(env_.client, {env_.ns, std::string(names::kIdentitySecret)},
                                                             std::string(names::kIdentityKey), [this] {
