@@ -12,14 +12,14 @@ struct Gateway {
   Gateway(std::string cluster, std::uint64_t seed) : entropy(seed), id{std::move(cluster), "node-1"} {
     identity = crypto::Ed25519KeyPair::draw(entropy).value();
     pair = crypto::X25519KeyPair::draw(entropy).value();
-    static_cast<void>(psks.add(crypto::Psk::make(1, Secret::from_text(std::string(48, 'k'))).value()).value());
+    psks.add(crypto::Psk::make(1, Secret::from_text(std::string(48, 'k'))).value()).value();
     crypto::KeyRecord record;
     record.cluster_set = crypto::kDefaultClusterSet;
     record.owner = id;
     record.instance = crypto::draw_instance(entropy).value();
     record.generation = crypto::Generation((std::uint64_t{1'700'000'000'000} << 16U) + 1);
     record.public_key = pair.public_key;
-    static_cast<void>(entropy.fill(record.nonce).value());
+    entropy.fill(record.nonce).value();
     record.suites = {1, 2};
     record.not_after = TimePoint(std::chrono::hours(24 * 365 * 60));
     key = crypto::sign(std::move(record), psks, identity).value();

@@ -157,7 +157,7 @@ void measure_ip(const BatchText& text, Measured& into) {
 }
 
 void print(std::string_view what, std::size_t count, const std::vector<Seconds>& ours, const std::vector<Seconds>& ip) {
-  const double objects = static_cast<double>(count);
+  const auto objects = static_cast<double>(count);
   fmt::print("{{\"what\": \"{}\", \"objects\": {}, \"ours_per_s\": {:.0f}, \"ip_per_s\": {:.0f}, \"ratio\": {:.2f}}}\n",
              what, count, objects / median(ours), objects / median(ip), median(ip) / median(ours));
 }

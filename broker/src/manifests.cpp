@@ -9,7 +9,7 @@
 
 namespace fabric::broker {
 
-/// Generated from crd/submariner.yaml.
+// NOLINTNEXTLINE(misc-use-internal-linkage): generated from crd/submariner.yaml into a source of its own.
 std::span<const std::string_view> submariner_crd_documents();
 
 namespace {

@@ -73,7 +73,7 @@ std::vector<net::IpAddress> addresses_within(const netstate::HostFacts& facts, c
 Agent::Agent(Options options, Credentials credentials, Environment environment)
     : options_(std::move(options)),
       credentials_(std::move(credentials)),
-      env_(environment),
+      env_(std::move(environment)),
       wake_(env_.runtime.executor),
       for_broker_(env_.runtime.executor),
       for_objects_(env_.runtime.executor),

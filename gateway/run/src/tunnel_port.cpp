@@ -33,7 +33,8 @@ constexpr int kReceiveBuffer = 4 << 20;
 void allow_fragments(Udp::socket& socket, net::Family family) {
   const int level = family == net::Family::ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
   const int option = family == net::Family::ipv4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER;
-  const int value = family == net::Family::ipv4 ? IP_PMTUDISC_DONT : IPV6_PMTUDISC_DONT;
+  static_assert(IP_PMTUDISC_DONT == IPV6_PMTUDISC_DONT);
+  const int value = IP_PMTUDISC_DONT;
   // Without it only the largest announcements suffer.
   (void)::setsockopt(socket.native_handle(), level, option, &value, sizeof value);
 }

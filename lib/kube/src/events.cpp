@@ -52,8 +52,8 @@ EventRecorder::EventRecorder(Client& client, async::Executor executor, async::Cl
       refilled_(clock.steady()),
       dropped_(metrics.counter("fabric_events_dropped_total", "Events that exceeded the rate or the backlog.")) {}
 
-void EventRecorder::record(api::ObjectReference regarding, EventKind kind, std::string reason, std::string action,
-                           std::string note) {
+void EventRecorder::record(api::ObjectReference regarding, EventKind kind, std::string_view reason,
+                           std::string_view action, std::string_view note) {
   forget_old();
   const json::MicroTime now = clock_.now();
   api::Event event;

@@ -57,7 +57,7 @@ std::optional<std::string> url_of_cluster_info(const api::ConfigMap& config_map)
   const auto begin = found->second.find(kKey);
   if (begin == std::string::npos) return std::nullopt;
   const std::string rest = found->second.substr(begin + kKey.size());
-  const std::string url = rest.substr(0, rest.find_first_of(" \r\n"));
+  std::string url = rest.substr(0, rest.find_first_of(" \r\n"));
   if (!url.starts_with("https://")) return std::nullopt;
   return url;
 }

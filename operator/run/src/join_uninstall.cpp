@@ -141,8 +141,8 @@ Task<Result<void>> JoinRole::leave_broker(const api::JoinSettings& settings) {
     const Secret* found = stored->find(key);
     return found == nullptr ? std::string() : std::string(found->reveal_text());
   };
-  BrokerAccess access{text(names::kBrokerUrlKey), text(names::kCaKey), text(names::kNamespaceKey),
-                      Secret::from_text(text(names::kTokenKey))};
+  const BrokerAccess access{text(names::kBrokerUrlKey), text(names::kCaKey), text(names::kNamespaceKey),
+                            Secret::from_text(text(names::kTokenKey))};
   FABRIC_CO_TRY(kube::Client * client, broker_client(access));
   FABRIC_CO_TRY(const auto endpoints, co_await client->list<api::Endpoint>(select(access.ns)));
   std::vector<json::Value> gone;

@@ -240,7 +240,7 @@ Task<Result<RequeueAfter>> Operator::reconcile(kube::ObjectKey key) {
   FABRIC_CO_CHECK(co_await set_finalizer(fabric, true));
 
   api::FabricStatus status = fabric.status;
-  Report report = co_await work(fabric, status);
+  const Report report = co_await work(fabric, status);
   status.action = api::describe(api::chosen_roles(fabric.spec));
   const TimePoint now = env_.clock.now();
   apply_unserved(status, api::unserved_fields(fabric.spec), fabric.metadata.generation, now);

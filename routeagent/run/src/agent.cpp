@@ -107,7 +107,7 @@ Task<Result<void>> Agent::reconcile() {
     if (!reported) co_return reported;
     co_return std::unexpected(std::move(inputs).error());
   }
-  Plan planned = plan(*inputs);
+  const Plan planned = plan(*inputs);
   note_findings(planned.findings);
   const auto applied = co_await apply(observed, planned.desired);
   std::string failure;

@@ -46,6 +46,8 @@ class UdpTunnelPort final : public TunnelPort {
  public:
   /// Everything outlives the port and the run of its loop.
   UdpTunnelPort(async::TaskGroup& group, async::Executor executor, async::Clock& clock, std::uint16_t port);
+  UdpTunnelPort(const UdpTunnelPort&) = delete;
+  UdpTunnelPort& operator=(const UdpTunnelPort&) = delete;
   ~UdpTunnelPort() override;
 
   void on_receive(Receive receive) override;

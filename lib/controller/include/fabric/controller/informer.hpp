@@ -17,15 +17,17 @@ class Informer {
  public:
   /// `name` is for logs and metrics. T may be json::Value, for kinds without a type of ours.
   Informer(std::string name, std::unique_ptr<ListWatch> source, Runtime runtime)
-      : store_(runtime.executor), reflector_(std::move(name), std::move(source), store_, runtime) {}
+      : store_(runtime.executor), reflector_(std::move(name), std::move(source), store_, std::move(runtime)) {}
 
   /// T's own collection at an API server.
   Informer(kube::Client& client, kube::Selection selection, Runtime runtime)
       : Informer(kube::resource_of<T>().plural,
-                 std::make_unique<KubeListWatch>(client, kube::resource_of<T>(), std::move(selection)), runtime) {}
+                 std::make_unique<KubeListWatch>(client, kube::resource_of<T>(), std::move(selection)),
+                 std::move(runtime)) {}
 
   Informer(const Informer&) = delete;
   Informer& operator=(const Informer&) = delete;
+  ~Informer() = default;
 
   Store<T>& store() { return store_; }
 

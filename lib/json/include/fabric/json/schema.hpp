@@ -46,8 +46,8 @@ struct Field {
   using Owner = T;
   using Member = M;
   std::string_view key;
-  M T::* member;
-  Presence presence;
+  M T::* member = nullptr;
+  Presence presence = Presence::required;
   std::optional<std::pair<std::int64_t, std::int64_t>> range;
   [[no_unique_address]] Fallback fallback{};  ///< An M for with_default, else nothing.
 

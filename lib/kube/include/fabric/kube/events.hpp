@@ -37,7 +37,8 @@ class EventRecorder {
                 EventOptions options);
 
   /// `reason` and `action` are CamelCase words; `note` is for people and cut at 1024 bytes.
-  void record(api::ObjectReference regarding, EventKind kind, std::string reason, std::string action, std::string note);
+  void record(api::ObjectReference regarding, EventKind kind, std::string_view reason, std::string_view action,
+              std::string_view note);
 
   /// Everything that was recorded has been sent or dropped.
   bool idle() const { return pending_.empty() && !sending_; }
