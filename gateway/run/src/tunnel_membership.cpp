@@ -36,7 +36,7 @@ crypto::Checked<Membership::Taken> Membership::take(const RawAnnouncement& raw, 
     return std::unexpected(accepted.error());
   auto& peer = peers_.at(owner);
   const auto& record = peer.state.record;
-  const Taken taken{.owner = owner, .counter = record.counter, .news = !before || before->state != peer.state};
+  Taken taken{.owner = owner, .counter = record.counter, .news = !before || before->state != peer.state};
   // Something new is a sign of life, also of a gateway whose object somebody deleted.
   if (!taken.news) peer.deleted = before->deleted;
   if (taken.news) {

@@ -21,7 +21,8 @@ Result<Interfaces> dump_interfaces(NetlinkSocket& socket) {
   FABRIC_CHECK(socket.dump(
       message, [&] { interfaces.clear(); },
       [&](nlmsghdr& answer) {
-        if (auto found = read_interface(answer)) interfaces[found->index] = *std::move(found);
+        const auto found = read_interface(answer);
+        if (found) interfaces.insert_or_assign(found->index, *found);
       }));
   return interfaces;
 }
