@@ -132,6 +132,20 @@ TEST_F(AgentKeysTest, ABrokenFolderKeepsTheOldPsksAndIsSaid) {
   EXPECT_EQ(a.gateway().status.keys->rekeys, 0);
 }
 
+TEST_F(AgentKeysTest, ARekeyTouchesSasOnly) {
+  const std::array from{a.kernel.history.size(), b.kernel.history.size()};
+  annotate(a, "now");
+  ASSERT_NO_FATAL_FAILURE(pass_without_a_gap(150s));
+  ASSERT_EQ(a.gateway().status.keys->rekeys, 1);
+  for (const auto& [site, begin] : {std::pair(&a, from[0]), std::pair(&b, from[1])}) {
+    ASSERT_GT(site->kernel.history.size(), begin);
+    for (std::size_t i = begin; i < site->kernel.history.size(); ++i) {
+      const auto& step = site->kernel.history[i];
+      EXPECT_TRUE(std::holds_alternative<netstate::SaObject>(step.object)) << netstate::describe(step);
+    }
+  }
+}
+
 TEST_F(AgentKeysTest, ABrokerThatDoesNotAnswerHoldsUpNeitherTheKernelNorLocalObjects) {
   broker.set_silent(true);
   const auto asked = broker.writes();
