@@ -118,6 +118,10 @@ class GatewayNode:
         """The kernel's counters of what IPsec refused or dropped."""
         return {name: int(value) for name, value in (line.split() for line in self.node.run("cat /proc/net/xfrm_stat").stdout.splitlines() if line.strip())}
 
+    def policies(self) -> list[tuple[str, ...]]:
+        """Selector, index and time of addition of each: what is written anew has another time."""
+        return re.findall(r"^src (\S+ dst \S+)|\bindex (\d+)|\badd (\S+ \S+)", self.node.run("ip -s xfrm policy").stdout, re.M)
+
     def watch_sas(self) -> SaWatch:
         return SaWatch(self)
 

@@ -25,6 +25,8 @@ def rekey_at_random(gateway: GatewayNode, dice: random.Random) -> None:
 
 def test_rekeys_lose_nothing(joined: Joined, watched: Watched, dice: random.Random) -> None:
     before = {g: g.rekeys() for g in joined.both}
+    policies = {g: g.policies() for g in joined.both}
+    assert all(policies.values())
     own_dice = {g: random.Random(dice.getrandbits(64)) for g in joined.both}
     a, b = joined.both
     with a.watch_sas() as at_a, b.watch_sas() as at_b:
@@ -37,3 +39,4 @@ def test_rekeys_lose_nothing(joined: Joined, watched: Watched, dice: random.Rand
     assert drawn >= 2 * REKEYS_EACH
     assert min(added.values()) >= 2 * REKEYS_EACH, "a rekey adds SAs in both directions"
     assert not faults, faults
+    assert {g: g.policies() for g in joined.both} == policies, "a rekey touches no policy"
