@@ -1,3 +1,4 @@
+#include <array>
 #include <utility>
 
 #include "engine.hpp"
@@ -8,7 +9,7 @@ namespace fabric::kernel {
 
 namespace {
 
-constexpr std::string_view kTables[] = {"nat", "filter", "mangle"};
+constexpr std::array<std::string_view, 3> kTables{"nat", "filter", "mangle"};
 
 class LegacyEngine final : public FilterEngine {
  public:
