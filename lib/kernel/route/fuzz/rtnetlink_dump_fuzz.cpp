@@ -10,7 +10,7 @@
 #include "dump.hpp"
 
 /// A dump of rtnetlink. The kernel is the only sender, yet other versions of it send other attributes: whatever comes,
-/// nothing is read beyond the end of a message, and what was understood is of one family.
+/// nothing is read beyond the end of a message, and the length of a prefix fits its family.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace fabric::kernel;
   // In words, as messages are aligned, and of this very size, so that the sanitizer sees a read behind it.

@@ -2,8 +2,6 @@
 
 #include <fabric/netstate/ownership.hpp>
 
-#include <bit>
-
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>

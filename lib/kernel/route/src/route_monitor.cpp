@@ -28,7 +28,8 @@ bool matters(nlmsghdr& header) {
 
 /// Takes all queued notifications; true when one of them matters.
 Result<bool> drain(int fd) {
-  alignas(nlmsghdr) std::array<unsigned char, 1 << 16> buffer{};
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): recv() says how much of it is filled.
+  alignas(nlmsghdr) std::array<unsigned char, 1 << 16> buffer;
   bool changed = false;
   while (true) {
     const auto size = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
