@@ -18,7 +18,7 @@ from .deployment import BROKER_NAMESPACE, OPERATOR_NAMESPACE
 
 REKEY = "fabric.tkestack.io/rekey"
 GATEWAY = "fabric-gateway"
-METRICS_PORT = 32780
+METRICS_PORT = 9780
 _ENDPOINTS = f"/apis/submariner.io/v1/namespaces/{BROKER_NAMESPACE}/endpoints"
 _MERGE = "application/merge-patch+json"
 

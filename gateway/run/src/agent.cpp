@@ -38,6 +38,12 @@ kube::Selection in(const std::string& ns) {
   return {.ns = ns};
 }
 
+/// The broker has few clients, and while a tunnel is down its records are the only way to new keys.
+controller::Runtime towards_broker(controller::Runtime runtime) {
+  runtime.max_wait = Duration{10'000};
+  return runtime;
+}
+
 /// Without a broker its informers never run.
 kube::Client& broker_or_local(const Environment& env) {
   return env.broker == nullptr ? env.local : *env.broker;
@@ -85,11 +91,11 @@ Agent::Agent(Options options, Credentials credentials, Environment environment)
           "broker endpoints",
           std::make_unique<controller::KubeListWatch>(broker_or_local(env_), kube::resource_of<api::Endpoint>(),
                                                       in(credentials_.broker_namespace)),
-          env_.runtime),
+          towards_broker(env_.runtime)),
       broker_clusters_("broker clusters",
                        std::make_unique<controller::KubeListWatch>(
                            broker_or_local(env_), kube::resource_of<api::Cluster>(), in(credentials_.broker_namespace)),
-                       env_.runtime),
+                       towards_broker(env_.runtime)),
       membership_(options_.cluster_id, credentials_.psks, env_.runtime.metrics),
       psk_folder_(std::filesystem::path(options_.secrets) / kPskSubfolder) {
   env_.health.set("stores", false, "waiting for the API server");
@@ -169,6 +175,7 @@ Task<Result<void>> Agent::run() {
   FABRIC_CO_CHECK(open_ring());
   const async::Backoff backoff{.initial = Duration{200}, .max = Duration{10'000}};
   while (true) {
+    FABRIC_CO_CHECK(still_one_term());
     const auto done = co_await reconcile();
     if (co_await async::cancelled()) co_return Result<void>();
     if (done) {
@@ -185,6 +192,13 @@ Task<Result<void>> Agent::run() {
     if (!woken) co_return Result<void>();
     if (*woken && !co_await async::sleep_for(env_.runtime.clock, kSettle)) co_return Result<void>();
   }
+}
+
+Result<void> Agent::still_one_term() const {
+  const auto node = own_node_.store().find({"", options_.node});
+  if (!left_ || node == nullptr || !api::is_gateway(*node)) return {};
+  return fail(Errc::unavailable, "node '{}' is a gateway again; ending, to come back with keys that nobody has seen",
+              options_.node);
 }
 
 Duration Agent::pause(TimePoint now) const {
@@ -216,6 +230,7 @@ Task<Result<void>> Agent::plan_with_kernel(TimePoint now) {
     co_return std::unexpected(std::move(here).error());
   }
   situation_ = *here;
+  left_ = left_ || situation_.leaving;
   const auto done = co_await plan_and_apply(*std::move(observed), *std::move(here), now);
   // One refused object leaves the others in place: the gateway is out of service when it sends to nobody, for good.
   const bool out_of_service = !done && is_lasting(done.error()) && !sends();
@@ -258,6 +273,8 @@ Result<Situation> Agent::situation(const netstate::HostFacts& facts) const {
     return fail(Errc::unavailable, "there is no Cluster {}/{} yet; the operator makes it", options_.ns,
                 options_.cluster_id);
   Situation result;
+  // The pod goes with the label: peers hear of it before.
+  result.leaving = left_ || !api::is_gateway(*node);
   // IPv4 first: it is the family that every underlay has.
   const auto internal = api::addresses(*node, "InternalIP");
   std::ranges::copy_if(internal, std::back_inserter(result.private_addresses), &net::IpAddress::is_v4);

@@ -8,6 +8,7 @@
 #include <fabric/http/server.hpp>
 #include <fabric/kernel/composition.hpp>
 #include <fabric/kernel/host_facts.hpp>
+#include <fabric/kernel/netns_lock.hpp>
 #include <fabric/kernel/route_monitor.hpp>
 #include <fabric/kernel/xfrm.hpp>
 #include <fabric/kube/client.hpp>
@@ -18,6 +19,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,23 @@ namespace {
 constexpr Duration kShutdownGrace{5'000};
 /// An API server that does not answer holds up a pass no longer than this.
 constexpr Duration kRequestLimit{10'000};
+
+/// A route agent holds the lock for the moment in which it clears what an earlier gateway left.
+constexpr int kLockTries = 50;
+constexpr Duration kLockPause{100};
+
+/// Two gateway agents in one network namespace would remove each other's SAs.
+Result<kernel::NetnsLock> be_the_only_one() {
+  for (int tries = 1;; ++tries) {
+    auto lock = kernel::take_netns_lock(kernel::kGatewaySlicesLock);
+    if (lock || lock.error().code != Errc::unavailable) return lock;
+    if (tries == kLockTries) {
+      return std::unexpected(std::move(lock).error().with(
+          "another fabric-gateway runs on this node; find it with pgrep -a fabric-gateway"));
+    }
+    std::this_thread::sleep_for(kLockPause);
+  }
+}
 
 struct Drivers {
   std::vector<std::unique_ptr<kernel::Driver>> drivers;
@@ -109,12 +128,10 @@ Result<void> run(const Options& options) {
     FABRIC_TRY(broker,
                kube::connect(io.get_executor(), std::move(credentials->broker), clock, metrics, client_options));
   }
+  FABRIC_TRY(const auto lock, be_the_only_one());
   FABRIC_TRY(auto drivers, open_drivers());
   const auto kernel = kernel::compose(worker, std::move(drivers.drivers), std::move(drivers.facts));
   FABRIC_TRY(auto monitor, kernel::RouteMonitor::open(io.get_executor()));
-  FABRIC_TRY(const auto server,
-             http::Server::open(io.get_executor(), {.address = options.listen_address, .port = options.listen_port},
-                                http::observability_handlers(metrics, health)));
   std::unique_ptr<EncapSocket> encap;
   const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
   async::TaskGroup group(io.get_executor());
@@ -122,7 +139,9 @@ Result<void> run(const Options& options) {
   Agent agent(options, credentials ? *std::move(credentials) : Credentials{},
               {*local.client, broker.client.get(), *kernel, entropy, runtime, health, &tunnel,
                [] { return kernel::read_xfrm_stat(); }});
-  group.spawn("http server", server->run());
+  group.spawn("http server", http::serve_when_free(io.get_executor(), clock, controller::system_random(),
+                                                   {.address = options.listen_address, .port = options.listen_port},
+                                                   http::observability_handlers(metrics, health)));
   group.spawn("kernel changes", watch_kernel(monitor, agent));
   if (!options.uninstall) {
     std::vector<netstate::Aead> aeads;

@@ -5,7 +5,7 @@ namespace fabric::gateway {
 
 namespace {
 
-constexpr async::Backoff kBackoff{.initial = Duration{500}, .max = Duration{30'000}};
+constexpr async::Backoff kBackoff{.initial = Duration{500}, .max = Duration{10'000}};
 
 }  // namespace
 

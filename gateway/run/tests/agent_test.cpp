@@ -93,6 +93,24 @@ TEST_F(AgentTest, ARestartWithTheKernelIntactKeepsItsSasUntilNewOnesCarry) {
   expect_tunnel();
 }
 
+TEST_F(AgentTest, PeersLetGoOfAGatewayWhoseNodeIsNoneAnyMore) {
+  join();
+  const auto with_label = *a.server.find<api::Node>({"", "n1"});
+  auto node = with_label;
+  node.metadata.labels.clear();
+  a.server.put(node);
+  loop.advance(5s);
+  EXPECT_EQ(b.all(), 0U);
+  EXPECT_TRUE(a.outcome());
+  a.server.put(with_label);
+  loop.advance(5s);
+  ASSERT_FALSE(a.outcome()) << "it must not come back with the same keys";
+  EXPECT_THAT(a.outcome().error().message(), HasSubstr("is a gateway again"));
+  a.start();
+  loop.advance(60s);
+  expect_tunnel();
+}
+
 TEST_F(AgentTest, ARestartWithoutABrokerGoesOnWithTheLocalCopies) {
   join();
   loop.advance(60s);

@@ -35,6 +35,7 @@ class Site {
         {.name = "cni0", .addresses = {{.address = net::IpAddress::v4(10, number, 0, 1), .prefix_length = 24}}});
     api::Node node;
     node.metadata.name = "n1";
+    node.metadata.labels.emplace(api::names::kGatewayLabel, api::names::kGatewayLabelValue);
     node.spec.pod_cidrs = {fmt::format("10.{}.0.0/24", number)};
     node.status.addresses = {{.type = "InternalIP", .address = address_.to_string()}};
     server.put(node);
@@ -87,6 +88,9 @@ class Site {
   telemetry::Health& health() { return process_->health; }
 
   telemetry::Registry& metrics() { return process_->metrics; }
+
+  /// An error once the process would have ended.
+  Result<void> outcome() const { return process_->group.outcome(); }
 
  private:
   struct Process {

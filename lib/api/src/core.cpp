@@ -14,6 +14,11 @@ bool is_control_plane(const Node& node) {
   return node.metadata.label(names::kControlPlaneRole) != nullptr || node.metadata.label(names::kMasterRole) != nullptr;
 }
 
+bool is_gateway(const Node& node) {
+  const std::string* label = node.metadata.label(names::kGatewayLabel);
+  return label != nullptr && *label == names::kGatewayLabelValue;
+}
+
 std::vector<net::IpAddress> addresses(const Node& node, std::string_view type) {
   std::vector<net::IpAddress> out;
   for (const auto& entry : node.status.addresses) {

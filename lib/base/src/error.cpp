@@ -70,6 +70,7 @@ Errc errc_of_errno(int errno_value) {
     case EACCES:
       return Errc::forbidden;
     case EBUSY:
+    case EADDRINUSE:
     case EAGAIN:
     case ENOBUFS:
     case ENOMEM:

@@ -11,7 +11,7 @@ Reflector::Reflector(std::string name, std::unique_ptr<ListWatch> source, Sink& 
       source_(std::move(source)),
       sink_(sink),
       runtime_(std::move(runtime)),
-      fsm_(runtime_.random) {}
+      fsm_(runtime_.random, runtime_.max_wait) {}
 
 async::Task<Result<void>> Reflector::run() {
   while (true)

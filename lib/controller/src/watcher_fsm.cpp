@@ -9,8 +9,8 @@
 namespace fabric::controller {
 namespace {
 
-// client-go's reflector: 0.8 s doubling to 30 s (tools/cache/reflector.go). The random part only shortens the wait.
-constexpr async::Backoff kBackoff{.initial = Duration{800}, .max = Duration{30'000}, .factor = 2.0, .jitter = 0.5};
+// client-go's reflector: 0.8 s doubling (tools/cache/reflector.go). The random part only shortens the wait.
+constexpr Duration kFirstWait{800};
 constexpr int kPageSize = 500;
 // Between 5 and 10 minutes, so that the watches of many agents do not end together.
 constexpr double kMinWatchSeconds = 300;
@@ -35,7 +35,7 @@ WatcherFsm::Action WatcherFsm::next() {
     case State::watching:
       return ReadEvents{};
   }
-  return Wait{kBackoff.max};
+  return Wait{max_wait_};
 }
 
 std::optional<WatcherFsm::Replacement> WatcherFsm::on_page(kube::Page page) {
@@ -109,7 +109,8 @@ void WatcherFsm::note_lived(async::SteadyTime now) {
 }
 
 void WatcherFsm::back_off(const Error* error) {
-  wait_ = kBackoff.delay(failures_++, random_());
+  const async::Backoff backoff{.initial = kFirstWait, .max = max_wait_, .factor = 2.0, .jitter = 0.5};
+  wait_ = backoff.delay(failures_++, random_());
   if (error == nullptr) return;
   if (const auto asked = kube::retry_after(*error)) wait_ = std::max(*wait_, *asked);
 }

@@ -59,7 +59,7 @@ class WatcherFsmTest : public testing::Test {
 
   double random_ = 1.0;
   async::SteadyTime now_{};
-  Fsm fsm_{[this] { return random_; }};
+  Fsm fsm_{[this] { return random_; }, seconds(30)};
 };
 
 TEST_F(WatcherFsmTest, ListsAllPagesThenWatchesFromTheirVersion) {
@@ -121,7 +121,7 @@ TEST_F(WatcherFsmTest, ACutWatchIsOpenedAgainFromTheSameVersion) {
 
 TEST_F(WatcherFsmTest, OtherErrorsOfAWatchListAgainLater) {
   for (const Errc code : {Errc::forbidden, Errc::not_found, Errc::invalid, Errc::unauthorized}) {
-    Fsm fsm([] { return 1.0; });
+    Fsm fsm([] { return 1.0; }, seconds(30));
     fsm.next();
     fsm.on_page(page(1, "10"));
     fsm.next();
@@ -132,7 +132,7 @@ TEST_F(WatcherFsmTest, OtherErrorsOfAWatchListAgainLater) {
   }
 }
 
-TEST_F(WatcherFsmTest, BacksOffExponentiallyUpToThirtySecondsWithJitter) {
+TEST_F(WatcherFsmTest, BacksOffExponentiallyUpToTheLongestWaitWithJitter) {
   std::vector<Duration> waits;
   for (int i = 0; i < 8; ++i) {
     fsm_.next();

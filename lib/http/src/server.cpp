@@ -1,3 +1,4 @@
+#include <fabric/async/backoff.hpp>
 #include <fabric/async/task_group.hpp>
 #include <fabric/async/timeout.hpp>
 #include <fabric/http/server.hpp>
@@ -118,15 +119,20 @@ struct Server::State {
     boost::system::error_code error;
     const auto address = boost::asio::ip::make_address(options.address, error);
     if (error) return fail(Errc::invalid, "listen address '{}': {}", options.address, error.message());
-    const tcp::endpoint endpoint(address, options.port);
+    tcp::endpoint endpoint(address, options.port);
     const auto done = [&](std::string_view step) -> Result<void> {
       if (!error) return {};
       return fail_errno(error.value(), fmt::format("{} {} port {}", step, options.address, options.port));
     };
     acceptor.open(endpoint.protocol(), error);
+    if (error == boost::asio::error::address_family_not_supported && address.is_unspecified()) {
+      endpoint.address(boost::asio::ip::address_v4::any());
+      acceptor.open(endpoint.protocol(), error);
+    }
     FABRIC_CHECK(done("opening"));
     acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (address.is_v6()) acceptor.set_option(boost::asio::ip::v6_only(!address.is_unspecified()), error);
+    if (endpoint.protocol() == tcp::v6())
+      acceptor.set_option(boost::asio::ip::v6_only(!address.is_unspecified()), error);
     acceptor.bind(endpoint, error);
     FABRIC_CHECK(done("binding"));
     acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
@@ -170,6 +176,25 @@ async::Task<Result<void>> Server::run() {
   auto joined = co_await state->sessions.join(kStopLimit);
   ignore(joined, "the sessions are cancelled; the caller is stopping and waits for nothing more");
   co_return fail(Errc::cancelled, "shutting down");
+}
+
+async::Task<Result<void>> serve_when_free(async::Executor executor, async::Clock& clock, std::function<double()> random,
+                                          ServerOptions options, Handlers handlers) {
+  constexpr async::Backoff kBackoff{.initial = Duration{500}, .max = Duration{10'000}};
+  for (unsigned attempt = 0;; ++attempt) {
+    const auto server = Server::open(executor, options, handlers);
+    if (server) {
+      if (attempt > 0) log::info("the port of probes and metrics is free now", {{"port", options.port}});
+      co_return co_await (*server)->run();
+    }
+    if (server.error().code != Errc::unavailable) co_return std::unexpected(server.error());
+    if (attempt == 0) {
+      log::warn("no probes and metrics until the port is free; find the program that has it with ss -tanp",
+                {{"error", server.error().message()}});
+    }
+    if (!co_await async::sleep_for(clock, kBackoff.delay(attempt, random())))
+      co_return fail(Errc::cancelled, "shutting down");
+  }
 }
 
 Handlers observability_handlers(const telemetry::Registry& metrics, const telemetry::Health& health) {

@@ -1,6 +1,7 @@
 #include <fabric/async/testing.hpp>
 #include <fabric/http/client.hpp>
 #include <fabric/http/server.hpp>
+#include <fabric/telemetry/log.hpp>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -134,6 +135,30 @@ TEST_F(HttpServer, APortInUseIsNamed) {
   const auto second = Server::open(loop_.executor(), {.port = server_->port()}, {});
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().context, HasSubstr(fmt::format("127.0.0.1 port {}", server_->port())));
+}
+
+TEST_F(HttpServer, WaitsForAPortThatAnotherSocketHas) {
+  const log::Capture captured;
+  tcp::acceptor other(loop_.io(), tcp::endpoint(boost::asio::ip::address_v4::loopback(), 0));
+  const auto port = other.local_endpoint().port();
+  loop_.group().spawn("http", serve_when_free(
+                                  loop_.executor(), loop_.clock(), [] { return 0.5; }, {.port = port},
+                                  observability_handlers(metrics_, health_)));
+  loop_.advance(seconds(3));
+  EXPECT_THAT(captured.text(), HasSubstr(fmt::format("binding 127.0.0.1 port {}", port)));
+  EXPECT_TRUE(loop_.group().outcome()) << "the program goes on";
+  other.close();
+  loop_.advance(seconds(20));
+  EXPECT_THAT(captured.text(), HasSubstr("is free now"));
+  EXPECT_THAT(*loop_.run_blocking(talk(port, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")),
+              StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServer, WaitsForNoAddressThatIsNone) {
+  const auto ended =
+      loop_.run(serve_when_free(loop_.executor(), loop_.clock(), [] { return 0.5; }, {.address = "localhost"}, {}));
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Errc::invalid);
 }
 
 TEST_F(HttpServer, AnAddressThatIsNoneIsInvalid) {

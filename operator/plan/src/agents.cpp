@@ -86,15 +86,23 @@ void add_gateway_arguments(const api::JoinSettings& settings, Array& out) {
   }
 }
 
+std::uint16_t metrics_port_of(Agent agent, const AgentDefaults& defaults) {
+  return agent == Agent::gateway ? defaults.gateway_metrics_port : defaults.route_agent_metrics_port;
+}
+
 Array arguments(Agent agent, const AgentPlan& plan) {
   const api::JoinSettings& settings = plan.settings;
   Array out = array(fmt::format("--namespace={}", plan.ns), fmt::format("--cluster-id={}", settings.cluster_id),
-                    fmt::format("--natt-port={}", settings.natt_port));
+                    fmt::format("--natt-port={}", settings.natt_port),
+                    fmt::format("--listen-port={}", metrics_port_of(agent, plan.defaults)));
   if (settings.force_udp_encaps) out.push_back("--force-udp-encaps");
   const bool debug = settings.debug || (agent == Agent::gateway && settings.ipsec_debug);
   if (debug) out.push_back("--log-level=debug");
   if (agent == Agent::gateway) add_gateway_arguments(settings, out);
-  if (agent == Agent::gateway) out.insert(out.end(), plan.gateway_extra_args.begin(), plan.gateway_extra_args.end());
+  if (agent == Agent::gateway) {
+    const auto& extra = plan.defaults.gateway_extra_args;
+    out.insert(out.end(), extra.begin(), extra.end());
+  }
   if (const auto& token = uninstall_of(agent, plan)) out.push_back(fmt::format("--uninstall={}", *token));
   return out;
 }
@@ -140,7 +148,8 @@ Value probe(std::string_view path, std::uint16_t port, int period) {
                 {"failureThreshold", 3}};
 }
 
-/// Root without its powers: netlink needs NET_ADMIN; the health check and libiptc open raw sockets.
+/// Root without its powers: netlink needs NET_ADMIN; the health check and libiptc open raw sockets. Where SELinux is
+/// enforced, an ordinary container may not write the node's files that are mounted, such as /proc/sys.
 Value security_context() {
   return Object{{"runAsUser", 0},
                 {"runAsNonRoot", false},
@@ -148,11 +157,12 @@ Value security_context() {
                 {"allowPrivilegeEscalation", false},
                 {"readOnlyRootFilesystem", true},
                 {"capabilities", Object{{"drop", array("ALL")}, {"add", array("NET_ADMIN", "NET_RAW")}}},
+                {"seLinuxOptions", Object{{"type", "spc_t"}}},
                 {"seccompProfile", Object{{"type", "RuntimeDefault"}}}};
 }
 
 Value container(Agent agent, const AgentPlan& plan) {
-  const std::uint16_t port = agent == Agent::gateway ? names::kGatewayMetricsPort : names::kRouteAgentMetricsPort;
+  const std::uint16_t port = metrics_port_of(agent, plan.defaults);
   Array mounts;
   for (const Mount& mount : mounts_of(agent)) {
     mounts.push_back(Object{{"name", mount.name}, {"mountPath", mount.path}, {"readOnly", mount.read_only}});
@@ -160,8 +170,8 @@ Value container(Agent agent, const AgentPlan& plan) {
   const std::string_view program = agent == Agent::gateway ? "/usr/bin/fabric-gateway" : "/usr/bin/fabric-routeagent";
   return Object{
       {"name", name_of(agent)},
-      {"image", image_of(agent, plan.settings, plan.images)},
-      {"imagePullPolicy", plan.images.pull_policy.empty() ? "IfNotPresent" : plan.images.pull_policy},
+      {"image", image_of(agent, plan.settings, plan.defaults.image)},
+      {"imagePullPolicy", plan.defaults.pull_policy},
       {"command", array(program)},
       {"args", arguments(agent, plan)},
       {"env",
@@ -220,13 +230,13 @@ std::string_view name_of(Agent agent) {
   return {};
 }
 
-std::string image_of(Agent agent, const api::JoinSettings& settings, const ImageDefaults& defaults) {
+std::string image_of(Agent agent, const api::JoinSettings& settings, const std::string& default_image) {
   const auto override_image = settings.image_overrides.find(name_of(agent));
   if (override_image != settings.image_overrides.end()) return override_image->second;
-  if (!settings.repository && !settings.image_version) return defaults.image;
+  if (!settings.repository && !settings.image_version) return default_image;
   // A colon after the last slash separates the tag; an earlier one belongs to the registry's port. A digest names one
   // image, so it does not survive another repository or version.
-  std::string name = defaults.image.substr(0, defaults.image.find('@'));
+  std::string name = default_image.substr(0, default_image.find('@'));
   std::string tag = "latest";
   const auto slash = name.rfind('/');
   const auto colon = name.find(':', slash == std::string::npos ? 0 : slash);

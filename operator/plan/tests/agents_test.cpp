@@ -15,7 +15,7 @@ AgentPlan sample() {
   plan.fabric = "default.join";
   plan.ns = "submariner-operator";
   plan.settings.cluster_id = api::ClusterId("a");
-  plan.images.image = "fabric/fabric:0.1.0";
+  plan.defaults.image = "fabric/fabric:0.1.0";
   return plan;
 }
 
@@ -97,6 +97,24 @@ TEST(Agents, SettingsBecomeArguments) {
   EXPECT_THAT(route_agent, Not(HasSubstr("--log-level")));
 }
 
+TEST_P(EveryAgent, ServesProbesAndMetricsOnThePortOfItsInstallation) {
+  AgentPlan plan = sample();
+  plan.defaults.gateway_metrics_port = plan.defaults.route_agent_metrics_port = 9900;
+  const Value daemonset = agent_daemonset(GetParam(), plan);
+  EXPECT_THAT(json::write(*container(daemonset).find("args")), HasSubstr("\"--listen-port=9900\""));
+  for (const auto* path : {"livenessProbe", "readinessProbe"})
+    EXPECT_EQ(*container(daemonset).at({path, "httpGet", "port"}), Value(9900));
+  EXPECT_EQ(*container(daemonset).at({"ports", "0", "hostPort"}), Value(9900));
+}
+
+TEST_P(EveryAgent, ItsPortIsNoneThatTheNodeGivesAway) {
+  constexpr int kFirstNodePort = 30000;
+  const Value daemonset = agent_daemonset(GetParam(), sample());
+  const Value* port = container(daemonset).at({"ports", "0", "hostPort"});
+  ASSERT_TRUE(port != nullptr && port->if_int64() != nullptr);
+  EXPECT_LT(*port->if_int64(), kFirstNodePort);
+}
+
 TEST(Agents, RekeyLimitsAndExtraFlagsGoToTheGatewayOnlyWhenTheyAreSet) {
   AgentPlan plan = sample();
   const auto args = [&](Agent agent) { return json::write(*container(agent_daemonset(agent, plan)).find("args")); };
@@ -105,7 +123,7 @@ TEST(Agents, RekeyLimitsAndExtraFlagsGoToTheGatewayOnlyWhenTheyAreSet) {
   plan.settings.rekey_packets = 1000;
   plan.settings.rekey_bytes = 1048576;
   plan.settings.cipher_suites = {"chacha20-poly1305", "aes-256-gcm"};
-  plan.gateway_extra_args = {"--min-drain=5"};
+  plan.defaults.gateway_extra_args = {"--min-drain=5"};
   EXPECT_THAT(args(Agent::gateway), HasSubstr("\"--rekey-packets=1000\",\"--rekey-bytes=1048576\","
                                               "\"--cipher-suites=chacha20-poly1305,aes-256-gcm\",\"--min-drain=5\"]"));
   EXPECT_THAT(args(Agent::route_agent), Not(HasSubstr("--min-drain")));
@@ -184,14 +202,14 @@ TEST_P(Image, IsPutTogether) {
   api::JoinSettings settings;
   settings.repository = GetParam().repository;
   settings.image_version = GetParam().version;
-  EXPECT_EQ(image_of(Agent::gateway, settings, {.image = GetParam().image}), GetParam().expected);
+  EXPECT_EQ(image_of(Agent::gateway, settings, GetParam().image), GetParam().expected);
 }
 
 TEST(Image, AnOverrideOfTheComponentWins) {
   api::JoinSettings settings;
   settings.image_overrides.emplace("submariner-gateway", "mine:1");
-  EXPECT_EQ(image_of(Agent::gateway, settings, {.image = "fabric/fabric:0.1.0"}), "mine:1");
-  EXPECT_EQ(image_of(Agent::route_agent, settings, {.image = "fabric/fabric:0.1.0"}), "fabric/fabric:0.1.0");
+  EXPECT_EQ(image_of(Agent::gateway, settings, "fabric/fabric:0.1.0"), "mine:1");
+  EXPECT_EQ(image_of(Agent::route_agent, settings, "fabric/fabric:0.1.0"), "fabric/fabric:0.1.0");
 }
 
 }  // namespace

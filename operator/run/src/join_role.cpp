@@ -73,8 +73,7 @@ NodeFacts facts_of(const api::Node& node) {
   facts.schedulable = !node.spec.unschedulable && !node.metadata.is_deleting();
   facts.control_plane = api::is_control_plane(node);
   facts.worker = node.metadata.label(names::kWorkerRole) != nullptr;
-  const std::string* label = node.metadata.label(names::kGatewayLabel);
-  facts.gateway = label != nullptr && *label == names::kGatewayLabelValue;
+  facts.gateway = api::is_gateway(node);
   if (const std::string* owner = node.metadata.annotation(names::kLabelledByUs)) facts.label_owner = *owner;
   return facts;
 }
@@ -236,7 +235,26 @@ struct JoinRole::Work {
         choice.findings.empty()
             ? done(kGatewaysChosen, "Chosen", fmt::format("gateway nodes: {}", fmt::join(choice.gateways, ", ")))
             : done(kGatewaysChosen, choice.findings.front().reason, choice.findings.front().message));
+    co_await retire(choice.gateways);
     co_return true;
+  }
+
+  /// Gateways whose nodes are none any more. A broker that does not answer holds up nothing else.
+  Task<void> retire(const std::vector<std::string>& gateways) {
+    for (const api::Gateway& gateway : observed.gateways) {
+      const std::string& node = gateway.metadata.name;
+      if (std::ranges::find(gateways, node) != gateways.end()) continue;
+      const auto retired = co_await role.retire_gateway(node, settings.cluster_id.value(), access);
+      if (retired) {
+        outcome.events.push_back(fmt::format("node '{}' is no gateway any more", node));
+        continue;
+      }
+      outcome.steps.back() = {
+          std::string(kGatewaysChosen), StepState::working, "RetiringGateway",
+          fmt::format("node '{}' is no gateway any more, and its records are still to be deleted: {}", node,
+                      retired.error().message())};
+      outcome.requeue = kRetryBroker;
+    }
   }
 
   Task<bool> deploy() {
@@ -318,6 +336,25 @@ Task<Result<void>> JoinRole::publish_cluster(const api::Cluster& cluster, Broker
   co_return Result<void>();
 }
 
+/// The Gateway object goes last: while it is there, the rest is tried again.
+Task<Result<void>> JoinRole::retire_gateway(const std::string& node, const std::string& id,
+                                            const BrokerAccess& access) {
+  FABRIC_CO_TRY(kube::Client * broker, broker_client(access));
+  const std::pair<kube::Client&, const std::string&> places[] = {{*broker, access.ns}, {env_.client, env_.ns}};
+  for (const auto& [client, ns] : places) {
+    FABRIC_CO_TRY(const auto endpoints, co_await client.list<api::Endpoint>(select(ns)));
+    std::vector<json::Value> gone;
+    for (const api::Endpoint& endpoint : endpoints.items) {
+      if (endpoint.spec.cluster_id == id && endpoint.spec.hostname == node)
+        gone.push_back(object_to_delete(api::Endpoint::kGvk, ns, endpoint.metadata.name));
+    }
+    FABRIC_CO_CHECK(co_await delete_objects(client, std::move(gone)));
+  }
+  std::vector<json::Value> gateway;
+  gateway.push_back(object_to_delete(api::Gateway::kGvk, env_.ns, node));
+  co_return co_await delete_objects(env_.client, std::move(gateway));
+}
+
 Result<std::shared_ptr<kube::Connection>> JoinRole::broker_connection(const BrokerAccess& access) {
   const std::string key = fingerprint(access);
   const auto found = connections_.find(key);
@@ -349,8 +386,7 @@ AgentPlan JoinRole::agent_plan(const api::Fabric& fabric, const api::JoinSetting
   plan.fabric = fmt::format("{}.{}", fabric.metadata.ns, fabric.metadata.name);
   plan.ns = env_.ns;
   plan.settings = settings;
-  plan.images = env_.images;
-  plan.gateway_extra_args = env_.gateway_extra_args;
+  plan.defaults = env_.agents;
   return plan;
 }
 

@@ -49,7 +49,7 @@ Result<void> run(const Options& options) {
   FABRIC_TRY(const auto level, log::parse_level(options.log_level));
   log::set_level(level);
   log::info("fabric-operator starts",
-            {{"version", version()}, {"namespace", options.ns}, {"agents", options.agent_image}});
+            {{"version", version()}, {"namespace", options.ns}, {"agents", options.agents.image}});
   boost::asio::io_context io(1);
   async::SystemClock clock(io.get_executor());
   telemetry::Registry metrics;
@@ -70,8 +70,7 @@ Result<void> run(const Options& options) {
                                          {.timeout = Duration{8'000}, .field_manager = "fabric-operator"});
                   },
                   .ns = options.ns,
-                  .images = {.image = options.agent_image, .pull_policy = options.agent_pull_policy},
-                  .gateway_extra_args = options.gateway_args};
+                  .agents = options.agents};
   kube::EventOptions event_options;
   event_options.controller = "fabric.tkestack.io/operator";
   event_options.instance = options.identity;

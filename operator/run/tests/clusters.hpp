@@ -241,7 +241,7 @@ class Member {
                   .clock = loop_.clock(),
                   .connect_broker = [this](BrokerAccess access) { return connect(access); },
                   .ns = std::string(names::kOperatorNamespace),
-                  .images = {.image = "fabric/fabric:0.1.0"}};
+                  .agents = {.image = "fabric/fabric:0.1.0"}};
   std::unique_ptr<JoinRole> role = std::make_unique<JoinRole>(env);
 
   /// A new process: what was published is not remembered. Not while watching.

@@ -276,6 +276,49 @@ bool uninstalls(Member& member, std::string_view daemonset) {
   return object != nullptr && json::write(*object).contains("--uninstall=1");
 }
 
+api::Endpoint endpoint_of(std::string_view cluster, std::string_view node, std::string_view ns) {
+  api::Endpoint endpoint;
+  endpoint.metadata.ns = ns;
+  endpoint.metadata.name = fmt::format("{}-{}", cluster, node);
+  endpoint.spec.cluster_id = cluster;
+  endpoint.spec.hostname = node;
+  return endpoint;
+}
+
+TEST_F(Roles, AGatewayWhoseNodeIsNoneAnyMoreIsForgottenEverywhere) {
+  hub.settle();
+  Member a(loop, hub, "a", "10.1.0.0/24", 1);
+  a.copy_info();
+  static_cast<void>(a.join());
+  for (const auto* node : {"a-n1", "a-n2"}) {
+    api::Gateway gateway;
+    gateway.metadata.ns = names::kOperatorNamespace;
+    gateway.metadata.name = node;
+    a.server.put(gateway);
+    a.server.put(endpoint_of("a", node, names::kOperatorNamespace));
+    hub.server.put(endpoint_of("a", node, names::kBrokerNamespace));
+  }
+  hub.server.put(endpoint_of("b", "a-n2", names::kBrokerNamespace));
+
+  hub.server.set_unreachable(true);
+  const RoleOutcome waiting = a.reconcile();
+  EXPECT_EQ(find(waiting, kGatewaysChosen)->state, StepState::working);
+  EXPECT_THAT(find(waiting, kGatewaysChosen)->message, HasSubstr("node 'a-n2' is no gateway any more"));
+  EXPECT_NE(find(waiting, kAgentsReady), nullptr) << "the rest goes on";
+  EXPECT_TRUE(a.server.find<api::Gateway>(Member::key("a-n2")).has_value()) << "so that it is tried again";
+
+  hub.server.set_unreachable(false);
+  const RoleOutcome outcome = a.reconcile();
+  EXPECT_EQ(find(outcome, kGatewaysChosen)->state, StepState::done) << find(outcome, kGatewaysChosen)->message;
+  EXPECT_THAT(outcome.events, Contains(HasSubstr("node 'a-n2' is no gateway any more")));
+  EXPECT_FALSE(a.server.find<api::Gateway>(Member::key("a-n2")).has_value());
+  EXPECT_FALSE(a.server.find<api::Endpoint>(Member::key("a-a-n2")).has_value());
+  EXPECT_FALSE(hub.server.find<api::Endpoint>(Hub::key("a-a-n2")).has_value());
+  EXPECT_TRUE(a.server.find<api::Gateway>(Member::key("a-n1")).has_value());
+  EXPECT_TRUE(hub.server.find<api::Endpoint>(Hub::key("a-a-n1")).has_value());
+  EXPECT_TRUE(hub.server.find<api::Endpoint>(Hub::key("b-a-n2")).has_value()) << "of another cluster";
+}
+
 TEST_F(Roles, UninstallWaitsForRouteAgentsThenGatewaysThenRemovesEverything) {
   hub.settle();
   Member a(loop, hub, "a", "10.1.0.0/24", 1);

@@ -18,6 +18,10 @@ namespace {
 constexpr Duration kSettle{30};
 /// Drift that no notification tells of (a rule deleted by hand) is found this late at most.
 constexpr Duration kResync{30'000};
+/// A gateway agent whose node is no gateway any more ends within seconds.
+constexpr Duration kGatewayLeaves{1'000};
+/// In an uninstall, which has to come to its end without an API server too.
+constexpr Duration kOwnNodeGrace{10'000};
 
 kube::Selection in_namespace(const Options& options) {
   return {.ns = options.ns, .label_selector = {}, .field_selector = {}};
@@ -26,12 +30,13 @@ kube::Selection in_namespace(const Options& options) {
 }  // namespace
 
 Agent::Agent(Options options, kube::Client& client, kernel::Kernel& kernel, controller::Runtime runtime,
-             telemetry::Health& health)
+             telemetry::Health& health, GatewayLock gateway_lock)
     : options_(std::move(options)),
       client_(client),
       kernel_(kernel),
       runtime_(runtime),
       health_(health),
+      gateway_lock_(std::move(gateway_lock)),
       wake_(runtime.executor),
       own_node_(client, {.ns = {}, .label_selector = {}, .field_selector = "metadata.name=" + options_.node}, runtime),
       gateway_nodes_(client,
@@ -53,11 +58,11 @@ Agent::Agent(Options options, kube::Client& client, kernel::Kernel& kernel, cont
 }
 
 void Agent::start(async::TaskGroup& group) {
+  group.spawn("own node", own_node_.run());
   if (options_.uninstall) {
     group.spawn("uninstall", uninstall());
     return;
   }
-  group.spawn("own node", own_node_.run());
   group.spawn("gateway nodes", gateway_nodes_.run());
   group.spawn("endpoints", endpoints_.run());
   group.spawn("clusters", clusters_.run());
@@ -90,7 +95,8 @@ Task<Result<void>> Agent::run() {
       if (failures_++ == 0) log::warn("the node is not as planned", {{"error", done.error().message()}});
       health_.set("kernel", false, done.error().message());
     }
-    const Duration pause = failures_ == 0 ? kResync : backoff.delay(failures_ - 1, runtime_.random());
+    const Duration resync = gateway_leaves_ ? kGatewayLeaves : kResync;
+    const Duration pause = failures_ == 0 ? resync : backoff.delay(failures_ - 1, runtime_.random());
     const auto woken = co_await wake_.wait_for(runtime_.clock, pause);
     if (!woken) co_return Result<void>();
     const auto settled = co_await async::sleep_for(runtime_.clock, kSettle);
@@ -98,9 +104,23 @@ Task<Result<void>> Agent::run() {
   }
 }
 
+Agent::Tenure Agent::tenure() {
+  Tenure result;
+  gateway_leaves_ = false;
+  const auto node = own_node_.store().find({"", options_.node});
+  if (!gateway_lock_ || node == nullptr || api::is_gateway(*node)) return result;
+  auto lock = gateway_lock_();
+  gateway_leaves_ = !lock;
+  if (!lock) return result;
+  result.slices = result.slices | netstate::kGatewaySlices;
+  result.lock = *std::move(lock);
+  return result;
+}
+
 Task<Result<void>> Agent::reconcile() {
   FABRIC_CO_TRY(auto facts, co_await read_facts());
-  FABRIC_CO_TRY(auto observed, co_await kernel_.observe(netstate::kRouteAgentSlices));
+  const Tenure tenure = this->tenure();
+  FABRIC_CO_TRY(auto observed, co_await kernel_.observe(tenure.slices));
   auto inputs = gather(options_, snapshot(), std::move(facts), observed.sysctls);
   if (!inputs) {
     const auto reported = co_await report(inputs.error().message(), {});
@@ -109,7 +129,7 @@ Task<Result<void>> Agent::reconcile() {
   }
   const Plan planned = plan(*inputs);
   note_findings(planned.findings);
-  const auto applied = co_await apply(observed, planned.desired);
+  const auto applied = co_await apply(observed, planned.desired, tenure.slices);
   std::string failure;
   if (!applied) failure = applied.error().message();
   for (const Finding& finding : planned.findings)
@@ -126,8 +146,9 @@ Task<Result<netstate::HostFacts>> Agent::read_facts() {
   co_return co_await kernel_.facts(std::move(request));
 }
 
-Task<Result<void>> Agent::apply(const netstate::State& observed, const netstate::State& desired) {
-  auto script = netstate::diff(observed, desired, netstate::kRouteAgentSlices);
+Task<Result<void>> Agent::apply(const netstate::State& observed, const netstate::State& desired,
+                                netstate::Slices slices) {
+  auto script = netstate::diff(observed, desired, slices);
   if (script.empty()) co_return Result<void>();
   for (const auto& step : script.steps)
     log::info("kernel", {{"step", netstate::describe(step)}});
@@ -139,11 +160,17 @@ Task<Result<void>> Agent::apply(const netstate::State& observed, const netstate:
 Task<Result<void>> Agent::uninstall() {
   const async::Backoff backoff{.initial = Duration{200}, .max = Duration{5'000}};
   health_.remove("stores");
+  const auto known =
+      co_await own_node_.store().wait_synced_until(runtime_.clock, runtime_.clock.steady() + kOwnNodeGrace);
+  if (!known) co_return Result<void>();
   for (unsigned attempt = 0;; ++attempt) {
-    auto observed = co_await kernel_.observe(netstate::kRouteAgentSlices);
+    const Tenure tenure = this->tenure();
+    auto observed = co_await kernel_.observe(tenure.slices);
     Result<void> done;
-    if (observed) {
-      done = co_await apply(*observed, {});
+    if (observed && gateway_leaves_) {
+      done = fail(Errc::unavailable, "the gateway agent of this node, which is no gateway any more, still runs");
+    } else if (observed) {
+      done = co_await apply(*observed, {}, tenure.slices);
     } else {
       done = std::unexpected(std::move(observed).error());
     }

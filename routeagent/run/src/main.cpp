@@ -9,6 +9,7 @@
 #include <fabric/kernel/route.hpp>
 #include <fabric/kernel/route_monitor.hpp>
 #include <fabric/kernel/sysctl.hpp>
+#include <fabric/kernel/xfrm.hpp>
 #include <fabric/kube/client.hpp>
 #include <fabric/program/program.hpp>
 #include <fabric/routeagent/agent.hpp>
@@ -39,6 +40,7 @@ kernel::SysctlOptions sysctl_options() {
 struct Drivers {
   std::vector<std::unique_ptr<kernel::Driver>> drivers;
   kernel::FactsReader facts;
+  GatewayLock gateway_lock;
 };
 
 Result<Drivers> open_drivers() {
@@ -54,6 +56,12 @@ Result<Drivers> open_drivers() {
     facts.filter_backend = backend;
     return facts;
   };
+  if (auto xfrm = kernel::XfrmDriver::open()) {
+    result.drivers.push_back(*std::move(xfrm));
+    result.gateway_lock = [] { return kernel::take_netns_lock(kernel::kGatewaySlicesLock); };
+  } else {
+    log::debug("this node cannot have been a gateway", {{"error", xfrm.error().message()}});
+  }
   result.drivers.push_back(std::move(sysctls));
   result.drivers.push_back(std::move(routes));
   result.drivers.push_back(std::move(filter));
@@ -82,13 +90,12 @@ Result<void> run(const Options& options) {
   FABRIC_TRY(auto drivers, open_drivers());
   const auto kernel = kernel::compose(worker, std::move(drivers.drivers), std::move(drivers.facts));
   FABRIC_TRY(auto monitor, kernel::RouteMonitor::open(io.get_executor()));
-  FABRIC_TRY(const auto server,
-             http::Server::open(io.get_executor(), {.address = options.listen_address, .port = options.listen_port},
-                                http::observability_handlers(metrics, health)));
   const controller::Runtime runtime{io.get_executor(), clock, controller::system_random(), metrics};
   async::TaskGroup group(io.get_executor());
-  Agent agent(options, *connection.client, *kernel, runtime, health);
-  group.spawn("http server", server->run());
+  Agent agent(options, *connection.client, *kernel, runtime, health, std::move(drivers.gateway_lock));
+  group.spawn("http server", http::serve_when_free(io.get_executor(), clock, controller::system_random(),
+                                                   {.address = options.listen_address, .port = options.listen_port},
+                                                   http::observability_handlers(metrics, health)));
   group.spawn("kernel changes", watch_kernel(monitor, agent));
   agent.start(group);
   return async::run_until_stopped(io, group, kShutdownGrace);

@@ -80,6 +80,9 @@ class Agent {
   std::shared_ptr<const api::Endpoint> at_broker() const;
   Result<void> cannot_read(const Error& error);
   bool sends() const;
+  /// Peers removed their SAs when this gateway left. The same keys must not be installed again: a node that becomes a
+  /// gateway once more needs a new process.
+  Result<void> still_one_term() const;
   void note(Retry& retry, const Result<void>& outcome);
   Duration pause(TimePoint now) const;
 
@@ -145,6 +148,7 @@ class Agent {
   std::string psk_version_;         ///< Of the folder as it was read last.
   std::set<std::string> commands_;  ///< Values of the rekey annotation that are served.
   bool commands_known_ = false;
+  bool left_ = false;  ///< The node lost the label of gateways in the life of this process.
   std::optional<TimePoint> rotation_requested_;
   std::uint64_t rekeys_ = 0;
   TrafficMeter traffic_;

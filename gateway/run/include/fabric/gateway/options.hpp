@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fabric/api/names.hpp>
 #include <fabric/base/error.hpp>
 #include <fabric/base/time.hpp>
 #include <fabric/crypto/record.hpp>
@@ -32,7 +33,7 @@ struct Options {
   std::map<std::string, net::IpAddress> elastic_ips;  ///< Public address by node.
   std::string secrets = "/run/secrets/fabric";        ///< Folder with psk/, identity/ and broker/.
   std::string listen_address = "::";
-  std::uint16_t listen_port = 32780;
+  std::uint16_t listen_port = api::names::kGatewayMetricsPort;
   std::string log_level = "info";
   std::string kubeconfig;  ///< Empty: in-cluster configuration.
   /// Says good-bye, removes everything from the kernel, acknowledges with this token, and idles.

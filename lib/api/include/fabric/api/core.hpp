@@ -71,6 +71,8 @@ struct Node {
 
 bool is_ready(const Node& node);
 bool is_control_plane(const Node& node);
+/// Has the label submariner.io/gateway=true.
+bool is_gateway(const Node& node);
 /// Addresses of this type ("InternalIP", "ExternalIP") in the node's order; unreadable ones are left out.
 std::vector<net::IpAddress> addresses(const Node& node, std::string_view type);
 /// podCIDRs, or podCIDR where a cluster has only that; unreadable ones are left out.

@@ -109,11 +109,12 @@ inline constexpr std::string_view kUpdateTimestamp = "update-timestamp";        
 // Submariner: Gateway pods carry it for the load balancer mode.
 inline constexpr std::string_view kGatewayStatusLabel = "gateway.submariner.io/status";
 
-// Ports. 4500 is RFC 3948; the metrics ports are Submariner's.
+// Ports. 4500 is RFC 3948. Those on a node's own network lie outside the ranges of NodePorts (30000 to 32767) and of
+// the kernel's choice for outgoing connections (from 32768), any of which could hold Submariner's 32780 for hours.
 inline constexpr std::uint16_t kNattPort = 4500;
 inline constexpr std::uint16_t kRecordsPort = 4801;  // Announcements between gateways, through the tunnel.
-inline constexpr std::uint16_t kGatewayMetricsPort = 32780;
-inline constexpr std::uint16_t kRouteAgentMetricsPort = 32782;
+inline constexpr std::uint16_t kGatewayMetricsPort = 9780;
+inline constexpr std::uint16_t kRouteAgentMetricsPort = 9782;
 inline constexpr std::uint16_t kOperatorMetricsPort = 8080;
 inline constexpr std::uint16_t kOperatorProbePort = 8081;
 

@@ -2,6 +2,7 @@
 
 #include <fabric/async/clock.hpp>
 #include <fabric/async/task.hpp>
+#include <fabric/base/time.hpp>
 #include <fabric/telemetry/metrics.hpp>
 
 #include <functional>
@@ -20,6 +21,9 @@ struct Runtime {
   async::Clock& clock;
   RandomSource random;
   telemetry::Registry& metrics;
+  /// A collection that cannot be reached is tried again at least this often. As client-go; servers with few clients
+  /// bear more.
+  Duration max_wait{30'000};
 };
 
 }  // namespace fabric::controller

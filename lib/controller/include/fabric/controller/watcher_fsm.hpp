@@ -55,7 +55,7 @@ class WatcherFsm {
   /// The whole collection, to replace what the store holds.
   using Replacement = std::vector<json::Value>;
 
-  explicit WatcherFsm(RandomSource random) : random_(std::move(random)) {}
+  WatcherFsm(RandomSource random, Duration max_wait) : random_(std::move(random)), max_wait_(max_wait) {}
 
   Action next();
 
@@ -77,6 +77,7 @@ class WatcherFsm {
   void back_off(const Error* error);
 
   RandomSource random_;
+  Duration max_wait_;
   unsigned failures_ = 0;  ///< Since the last sign that watching works: an event, or a watch that lived.
   State state_ = State::empty;
   std::string resource_version_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fabric/async/clock.hpp>
 #include <fabric/async/task.hpp>
 #include <fabric/base/error.hpp>
 #include <fabric/base/time.hpp>
@@ -17,7 +18,7 @@
 namespace fabric::http {
 
 struct ServerOptions {
-  /// An address of this host; "::" is both families where the kernel allows it.
+  /// An address of this host; "::" is both families, or IPv4 alone where the kernel has no IPv6.
   std::string address = "127.0.0.1";
   /// 0: the kernel chooses; see Server::port.
   std::uint16_t port = 0;
@@ -36,7 +37,7 @@ using Handlers = std::map<std::string, Handler, std::less<>>;
 /// and time; connections beyond the bound are closed at once.
 class Server {
  public:
-  /// Binds and listens. Errors name the address and port.
+  /// Binds and listens. Errors name the address and port; Errc::unavailable when another socket has it.
   static Result<std::unique_ptr<Server>> open(async::Executor executor, ServerOptions options, Handlers handlers);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -51,6 +52,11 @@ class Server {
   explicit Server(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
+
+/// Opens a server and runs it until cancelled: a root of the program's TaskGroup. While another socket has the port it
+/// tries again with backoff, since the work of an agent does not need it; every other failure is returned.
+async::Task<Result<void>> serve_when_free(async::Executor executor, async::Clock& clock, std::function<double()> random,
+                                          ServerOptions options, Handlers handlers);
 
 /// /healthz (always 200), /readyz (200 or 503 with the report) and /metrics. Both arguments outlive the server.
 Handlers observability_handlers(const telemetry::Registry& metrics, const telemetry::Health& health);

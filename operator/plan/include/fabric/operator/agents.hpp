@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fabric/api/fabric_rules.hpp>
+#include <fabric/api/names.hpp>
 #include <fabric/json/value.hpp>
 
 #include <cstdint>
@@ -17,22 +18,24 @@ inline constexpr std::array kAgents = {Agent::gateway, Agent::route_agent};
 /// Name of the agent's DaemonSet, ServiceAccount and roles: submariner-gateway, submariner-routeagent.
 std::string_view name_of(Agent agent);
 
-/// Where images come from when the Fabric does not say.
-struct ImageDefaults {
-  std::string image{};        ///< The operator's own: "fabric/fabric:0.1.0".
-  std::string pull_policy{};  ///< "IfNotPresent" when empty.
+/// What the installation of the operator says about the agents of every Fabric.
+struct AgentDefaults {
+  std::string image{};  ///< The operator's own, where the Fabric names none: "fabric/fabric:0.1.0".
+  std::string pull_policy = "IfNotPresent";
+  std::uint16_t gateway_metrics_port = api::names::kGatewayMetricsPort;
+  std::uint16_t route_agent_metrics_port = api::names::kRouteAgentMetricsPort;
+  std::vector<std::string> gateway_extra_args{};  ///< Flags behind our own, for test beds and debugging.
 };
 
 /// The image of an agent: imageOverrideArr, then repository and imageVersion (each replaces its part), then the
 /// default.
-std::string image_of(Agent agent, const api::JoinSettings& settings, const ImageDefaults& defaults);
+std::string image_of(Agent agent, const api::JoinSettings& settings, const std::string& default_image);
 
 struct AgentPlan {
   std::string fabric{};  ///< "namespace.name", a label value of every object.
   std::string ns{};      ///< Namespace of the agents.
   api::JoinSettings settings{};
-  ImageDefaults images{};
-  std::vector<std::string> gateway_extra_args{};  ///< Flags behind our own, for test beds and debugging.
+  AgentDefaults defaults{};
   /// Restarts the gateways when the files that they read once change: a hash of identity and broker access. They read
   /// the PSKs again while they run.
   std::string secrets_fingerprint{};

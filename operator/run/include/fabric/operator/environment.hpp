@@ -32,8 +32,7 @@ struct Environment {
   async::Clock& clock;
   BrokerConnector connect_broker;
   std::string ns{};  ///< Our namespace, where agents and Secrets live.
-  ImageDefaults images{};
-  std::vector<std::string> gateway_extra_args{};
+  AgentDefaults agents{};
 };
 
 }  // namespace fabric::operators

@@ -78,6 +78,7 @@ class JoinRole {
   Task<Result<DiscoveryFacts>> gather(const api::Fabric& fabric, const Observed& observed);
   Task<Result<void>> read_sources(DiscoveryFacts& facts);
   Task<Result<void>> label_gateways(const api::Fabric& fabric, const GatewayChoice& choice);
+  Task<Result<void>> retire_gateway(const std::string& node, const std::string& id, const BrokerAccess& access);
   Result<std::shared_ptr<kube::Connection>> broker_connection(const BrokerAccess& access);
   Result<kube::Client*> broker_client(const BrokerAccess& access);
   Task<Result<void>> leave_broker(const api::JoinSettings& settings);

@@ -1,19 +1,17 @@
 #pragma once
 
 #include <fabric/base/error.hpp>
+#include <fabric/operator/agents.hpp>
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace fabric::operators {
 
 struct Options {
   std::string ns = "submariner-operator";  ///< Of the agents, their Secrets and the Lease. POD_NAMESPACE.
   std::string identity;                    ///< Of this process in the Lease. POD_NAME.
-  std::string agent_image;                 ///< Image of the agents where a Fabric names none. FABRIC_AGENT_IMAGE.
-  std::string agent_pull_policy = "IfNotPresent";
-  std::vector<std::string> gateway_args;  ///< Flags for the gateway agents behind those that follow from a Fabric.
+  AgentDefaults agents;                    ///< Their image: FABRIC_AGENT_IMAGE.
   std::string listen_address = "::";
   std::uint16_t metrics_port = 8080;
   std::uint16_t probe_port = 8081;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fabric/api/names.hpp>
 #include <fabric/base/error.hpp>
 
 #include <cstdint>
@@ -16,7 +17,7 @@ struct Options {
   std::uint16_t natt_port = 4500;
   bool force_udp_encaps = false;
   std::string listen_address = "::";  ///< Of probes and metrics.
-  std::uint16_t listen_port = 32782;
+  std::uint16_t listen_port = api::names::kRouteAgentMetricsPort;
   std::string log_level = "info";
   std::string kubeconfig;  ///< Empty: in-cluster configuration.
   /// Removes everything from the kernel, says so with this token in fabric.tkestack.io/cleaned, and idles.
