@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from lab import Lab, LabError, standard
+from lab import Lab, LabError, standard, wait_for
 from lab.cluster import in_parallel
 
 from .deployment import Deployment, difference, stopwatch
@@ -52,6 +52,7 @@ class Demo:
         self.join()
         self.reach()
         self.inspect()
+        self.move()
         self.leave()
         return self.verdict
 
@@ -123,6 +124,25 @@ class Demo:
         for program, values in sorted(sizes.items()):
             self.verdict.add(f"memory of {program}", True, f"{max(values) / 1024:.1f} MiB at most, of {len(values)}")
 
+    def move(self) -> None:
+        d, cluster = self.deployment, self.deployment.members[0]
+        [old] = d.gateway_nodes(cluster)
+        new = next(n.name for n in cluster.nodes if n.name != old)
+        before = len(d.sas_and_policies(old))
+        self.say(f"{cluster.name}: the gateway moves with its label from {old} to {new}")
+        elapsed = stopwatch()
+        d.move_gateway(cluster, old, new)
+
+        def settled() -> bool:
+            known, left = d.known_gateways(cluster), d.sas_and_policies(old)
+            if known != {new} or left:
+                raise LabError(f"known as gateways: {', '.join(sorted(known))}; {old} has {len(left)} SAs and policies")
+            return True
+        wait_for("the old gateway to be forgotten", settled, 60)
+        rows = self.traffic.wait_all()
+        self.verdict.add(f"{cluster.name}: gateway moved", before > 0, f"{len(rows)} placements after {elapsed():.1f} s; {old} had {before} SAs and policies, now none")
+        d.wait_joined()
+
     def leave(self) -> None:
         d = self.deployment
         self.say("kubectl delete fabric in every member")
@@ -178,7 +198,7 @@ def main() -> int:
         lab = Lab.up(options.name, standard(options.clusters), print)
         demo = Demo(lab, options.image)
         if options.keep:
-            demo.install(), demo.join(), demo.reach(), demo.inspect()
+            demo.install(), demo.join(), demo.reach(), demo.inspect(), demo.move()
         else:
             demo.run()
     except LabError as error:

@@ -21,6 +21,7 @@ CHART = TOP / "charts/fabric-operator"
 OPERATOR_NAMESPACE = "submariner-operator"
 BROKER_NAMESPACE = "submariner-k8s-broker"
 BROKER_INFO = "submariner-broker-info"
+GATEWAY_LABEL = "submariner.io/gateway"
 BROKER = "deploy-broker-sample"
 JOIN = "join-broker-sample"
 AGENTS = ("fabric-gateway", "fabric-routeagent")
@@ -163,7 +164,19 @@ class Deployment:
         return "\n".join(lines)
 
     def gateway_nodes(self, cluster: Cluster) -> list[str]:
-        return sorted(n["metadata"]["name"] for n in cluster.kube.list("nodes", selector="submariner.io/gateway=true"))
+        return sorted(n["metadata"]["name"] for n in cluster.kube.list("nodes", selector=f"{GATEWAY_LABEL}=true"))
+
+    def move_gateway(self, cluster: Cluster, old: str, new: str) -> None:
+        cluster.kube.kubectl("label", "node", new, f"{GATEWAY_LABEL}=true")
+        cluster.kube.kubectl("label", "node", old, f"{GATEWAY_LABEL}-")
+
+    def known_gateways(self, cluster: Cluster) -> set[str]:
+        """The nodes that anything names as a gateway of this cluster: its own objects, the broker, and the peers' copies."""
+        names = {g["metadata"]["name"] for g in cluster.kube.list("gateways.submariner.io", OPERATOR_NAMESPACE)}
+        for kube, ns in [(self.hub.kube, BROKER_NAMESPACE), *((m.kube, OPERATOR_NAMESPACE) for m in self.members)]:
+            endpoints = kube.list("endpoints.submariner.io", ns)
+            names |= {e["spec"]["hostname"] for e in endpoints if e["spec"]["cluster_id"] == cluster.name}
+        return names
 
     def memory(self, cluster: Cluster) -> dict[str, dict[str, int]]:
         """Resident KiB of each of our programs, by node."""
@@ -190,6 +203,10 @@ class Deployment:
             state = self.lab.node(name).run("ip -s xfrm state").stdout
             total += sum(int(n) for n in re.findall(r"(\d+)\(packets\)", state))
         return total
+
+    def sas_and_policies(self, node: str) -> list[str]:
+        """Those of a node; nobody else in these clusters uses xfrm."""
+        return [line for line in self.lab.node(node).run("ip xfrm state; ip xfrm policy").stdout.splitlines() if line.startswith("src ")]
 
     def kernel_state(self, cluster: Cluster) -> dict[str, dict[str, str]]:
         """Of every node, without what changes by itself: counters, ages, lifetimes, timers of bridges."""

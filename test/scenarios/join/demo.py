@@ -1,4 +1,4 @@
-"""Two clusters join and every placement of pods and services reaches every other over IPv4 and IPv6, through ESP only, with unmodified sources; leaving restores the nodes.
+"""Two clusters join and every placement of pods and services reaches every other over IPv4 and IPv6, through ESP only, with unmodified sources; a gateway moves with its label; leaving restores the nodes.
 
 This is hack/demo with assertions.
 """
