@@ -70,15 +70,17 @@ async::Task<Result<void>> LeaseElector::run() {
 
 // Of failures in a row the first one is told: a process that never becomes the leader would be silent otherwise.
 void LeaseElector::note(const Result<void>& tried) {
-  if (tried) {
-    if (std::exchange(failing_, false)) log::info("the lease can be read and written again", {{"lease", key_}});
-    return;
+  if (!tried && tried.error().code == Errc::cancelled) return;
+  // With a conflict somebody else was quicker.
+  const bool failing = !tried && tried.error().code != Errc::conflict;
+  const auto before = std::exchange(failing_, failing);
+  if (failing) {
+    log::write(before != true ? log::Level::warn : log::Level::debug, "lease not renewed",
+               {{"lease", key_}, {"error", tried.error()}});
+  } else if (before == true) {
+    log::info("the lease can be read and written again", {{"lease", key_}});
   }
-  // Somebody else was quicker, or the process ends.
-  if (tried.error().code == Errc::conflict || tried.error().code == Errc::cancelled) return;
-  const bool first = !std::exchange(failing_, true);
-  log::write(first ? log::Level::warn : log::Level::debug, "lease not renewed",
-             {{"lease", key_}, {"error", tried.error()}});
+  if (before != failing && served_) served_(failing ? tried.error().message() : std::string());
 }
 
 // A try that hangs must not keep a leader from noticing that its time is over.

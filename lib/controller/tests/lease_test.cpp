@@ -222,6 +222,8 @@ TEST_F(LeaseElectorTest, AnUnreachableServerMakesNobodyLeader) {
   server_.set_unreachable(true);
   const log::Capture log;
   const auto a = start("a");
+  std::vector<std::string> told;
+  a->elector->on_served([&told](const std::string& failure) { told.push_back(failure); });
   loop_.advance(seconds(60));
   EXPECT_FALSE(a->elector->is_leader());
   EXPECT_THAT(log.text(), testing::HasSubstr(R"("level":"warn","message":"lease not renewed")"))
@@ -229,7 +231,25 @@ TEST_F(LeaseElectorTest, AnUnreachableServerMakesNobodyLeader) {
   server_.set_unreachable(false);
   loop_.advance(seconds(3));
   EXPECT_TRUE(a->elector->is_leader());
+  server_.set_unreachable(true);
+  loop_.advance(seconds(3));
+  EXPECT_THAT(told, testing::ElementsAre("", testing::HasSubstr("connection refused")));
   stop(*a);
+}
+
+TEST_F(LeaseElectorTest, AStandbyIsServedToo) {
+  const auto a = start("a");
+  const auto b = start("b");
+  std::vector<std::string> told;
+  b->elector->on_served([&told](const std::string& failure) { told.push_back(failure); });
+  server_.set_unreachable(true);
+  loop_.advance(seconds(3));
+  server_.set_unreachable(false);
+  loop_.advance(seconds(3));
+  EXPECT_THAT(told, testing::ElementsAre(testing::HasSubstr("connection refused"), ""));
+  EXPECT_FALSE(b->elector->is_leader());
+  stop(*a);
+  stop(*b);
 }
 
 TEST_F(LeaseElectorTest, OfTwoThatTakeAFreeLeaseAtOnceOneWins) {

@@ -26,9 +26,7 @@ http::Handlers only(http::Handlers handlers, bool metrics) {
 }
 
 /// Works only while leading. Losing the lease ends the process: a new one starts from what the objects say.
-async::Task<Result<void>> lead(controller::LeaseElector& elector, Operator& instance, async::TaskGroup& group,
-                               telemetry::Health& health) {
-  health.set("election", true);  // a standby is ready, too
+async::Task<Result<void>> lead(controller::LeaseElector& elector, Operator& instance, async::TaskGroup& group) {
   FABRIC_CO_CHECK(co_await elector.wait_leading());
   elector.on_change([&group](bool leading) {
     if (leading) return;
@@ -87,12 +85,15 @@ Result<void> run(const Options& options) {
   FABRIC_TRY(const auto probe_server,
              http::Server::open(io.get_executor(), {.address = options.listen_address, .port = options.probe_port},
                                 only(handlers, false)));
+  // A standby is ready too, but nobody is who does not reach the API server.
+  health.set("election", false, "waiting for the API server");
+  elector->on_served([&health](const std::string& failure) { health.set("election", failure.empty(), failure); });
   async::TaskGroup group(io.get_executor());
   group.spawn("metrics", metrics_server->run());
   group.spawn("probes", probe_server->run());
   group.spawn("events", events.run());
   group.spawn("election", elect(*elector));
-  group.spawn("operator", lead(*elector, instance, group, health));
+  group.spawn("operator", lead(*elector, instance, group));
   return async::run_until_stopped(io, group, kShutdownGrace);
 }
 

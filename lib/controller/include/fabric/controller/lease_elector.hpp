@@ -28,6 +28,10 @@ class LeaseElector {
   /// Called with true when we become the leader, with false when we stop being it (lost, or cancelled).
   void on_change(std::function<void(bool leader)> handler) { handlers_.push_back(std::move(handler)); }
 
+  /// Called when the first try has ended, and whenever the API server ceases or begins again to serve the lease: with
+  /// the reason, or with an empty text while it does. One handler.
+  void on_served(std::function<void(const std::string& failure)> handler) { served_ = std::move(handler); }
+
   /// True only while the lease is ours and was renewed within renew_deadline.
   bool is_leader() const { return leading_ && fsm_.is_leader(runtime_.clock.steady()); }
 
@@ -61,10 +65,11 @@ class LeaseElector {
   LeaseFsm fsm_;
   json::Value object_;  ///< The Lease as last read or written; null when it does not exist.
   bool leading_ = false;
-  bool failing_ = false;
+  std::optional<bool> failing_;  ///< Once tried.
   std::uint64_t tries_ = 0;
   async::Event leader_;
   std::vector<std::function<void(bool)>> handlers_;
+  std::function<void(const std::string&)> served_;
   telemetry::Gauge status_;
 };
 
