@@ -1,31 +1,31 @@
-#include <fabric/base/assert.hpp>
 #include <fabric/kernel/netns_lock.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstddef>
+#include <fcntl.h>
+#include <string>
+#include <system_error>
 #include <unistd.h>
 
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 namespace fabric::kernel {
 
-Result<NetnsLock> take_netns_lock(std::string_view name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // A name that begins with a zero byte is abstract; it ends with the length, not with another zero.
-  FABRIC_ASSERT(name.size() + 1 <= sizeof(address.sun_path));
-  std::ranges::copy(name, address.sun_path + 1);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+Result<NetnsLock> take_netns_lock(std::string_view name, const std::filesystem::path& directory) {
+  struct stat netns{};
+  if (::stat("/proc/thread-self/ns/net", &netns) != 0) return fail_errno(errno, "/proc/thread-self/ns/net");
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return fail_errno(error.value(), directory.string());
 
-  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return fail_errno(errno, "opening a socket for a lock");
+  const std::string file = directory / fmt::format("{}.{}.lock", name, netns.st_ino);
+  constexpr mode_t kOwnerOnly = 0600;
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly);
+  if (fd < 0) return fail_errno(errno, file);
   NetnsLock lock(nullptr, [fd](const void*) { ::close(fd); });
-  if (::bind(fd, reinterpret_cast<const sockaddr*>(&address), length) != 0)
-    return fail_errno(errno, fmt::format("lock '{}'", name));
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return fail_errno(errno, file);
   return lock;
 }
 

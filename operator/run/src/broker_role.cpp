@@ -9,6 +9,7 @@
 #include <fabric/telemetry/log.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace fabric::operators {
@@ -107,11 +108,8 @@ Task<Result<void>> forget_member(Environment& env, std::string id) {
   std::vector<json::Value> gone = broker::member_manifests(id);
   std::ranges::reverse(gone);  // the token first
   gone.push_back(object_to_delete(api::Cluster::kGvk, ns, id));
-  FABRIC_CO_TRY(const auto endpoints, co_await env.client.list<api::Endpoint>(select(std::string(ns))));
-  for (const api::Endpoint& endpoint : endpoints.items) {
-    if (endpoint.spec.cluster_id == id)
-      gone.push_back(object_to_delete(api::Endpoint::kGvk, ns, endpoint.metadata.name));
-  }
+  FABRIC_CO_TRY(auto endpoints, co_await endpoints_to_delete(env.client, std::string(ns), id));
+  std::ranges::move(endpoints, std::back_inserter(gone));
   gone.push_back(object_to_delete(api::ConfigMap::kGvk, ns, broker::member_answer_name(id)));
   co_return co_await delete_objects(env.client, std::move(gone));
 }

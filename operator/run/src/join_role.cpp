@@ -340,19 +340,13 @@ Task<Result<void>> JoinRole::publish_cluster(const api::Cluster& cluster, Broker
 Task<Result<void>> JoinRole::retire_gateway(const std::string& node, const std::string& id,
                                             const BrokerAccess& access) {
   FABRIC_CO_TRY(kube::Client * broker, broker_client(access));
-  const std::pair<kube::Client&, const std::string&> places[] = {{*broker, access.ns}, {env_.client, env_.ns}};
-  for (const auto& [client, ns] : places) {
-    FABRIC_CO_TRY(const auto endpoints, co_await client.list<api::Endpoint>(select(ns)));
-    std::vector<json::Value> gone;
-    for (const api::Endpoint& endpoint : endpoints.items) {
-      if (endpoint.spec.cluster_id == id && endpoint.spec.hostname == node)
-        gone.push_back(object_to_delete(api::Endpoint::kGvk, ns, endpoint.metadata.name));
-    }
-    FABRIC_CO_CHECK(co_await delete_objects(client, std::move(gone)));
-  }
-  std::vector<json::Value> gateway;
-  gateway.push_back(object_to_delete(api::Gateway::kGvk, env_.ns, node));
-  co_return co_await delete_objects(env_.client, std::move(gateway));
+  FABRIC_CO_TRY(auto theirs, co_await endpoints_to_delete(*broker, access.ns, id, node));
+  FABRIC_CO_CHECK(co_await delete_objects(*broker, std::move(theirs)));
+  FABRIC_CO_TRY(auto ours, co_await endpoints_to_delete(env_.client, env_.ns, id, node));
+  FABRIC_CO_CHECK(co_await delete_objects(env_.client, std::move(ours)));
+  auto removed = co_await env_.client.remove<api::Gateway>({env_.ns, node});
+  if (!removed && removed.error().code != Errc::not_found) co_return removed;
+  co_return Result<void>();
 }
 
 Result<std::shared_ptr<kube::Connection>> JoinRole::broker_connection(const BrokerAccess& access) {

@@ -144,12 +144,7 @@ Task<Result<void>> JoinRole::leave_broker(const api::JoinSettings& settings) {
   const BrokerAccess access{text(names::kBrokerUrlKey), text(names::kCaKey), text(names::kNamespaceKey),
                             Secret::from_text(text(names::kTokenKey))};
   FABRIC_CO_TRY(kube::Client * client, broker_client(access));
-  FABRIC_CO_TRY(const auto endpoints, co_await client->list<api::Endpoint>(select(access.ns)));
-  std::vector<json::Value> gone;
-  for (const api::Endpoint& endpoint : endpoints.items) {
-    if (endpoint.spec.cluster_id == id)
-      gone.push_back(object_to_delete(api::Endpoint::kGvk, access.ns, endpoint.metadata.name));
-  }
+  FABRIC_CO_TRY(auto gone, co_await endpoints_to_delete(*client, access.ns, id));
   gone.push_back(object_to_delete(api::Cluster::kGvk, access.ns, id));
   FABRIC_CO_CHECK(co_await delete_objects(*client, std::move(gone)));
 

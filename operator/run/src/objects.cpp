@@ -74,6 +74,17 @@ json::Value object_to_delete(const api::Gvk& gvk, std::string_view ns, std::stri
   return json::Object{{"apiVersion", gvk.api_version()}, {"kind", gvk.kind}, {"metadata", std::move(metadata)}};
 }
 
+Task<Result<std::vector<json::Value>>> endpoints_to_delete(kube::Client& client, std::string ns, std::string cluster_id,
+                                                           std::optional<std::string> node) {
+  FABRIC_CO_TRY(const auto endpoints, co_await client.list<api::Endpoint>(select(ns)));
+  std::vector<json::Value> out;
+  for (const api::Endpoint& endpoint : endpoints.items) {
+    if (endpoint.spec.cluster_id == cluster_id && (!node || endpoint.spec.hostname == *node))
+      out.push_back(object_to_delete(api::Endpoint::kGvk, ns, endpoint.metadata.name));
+  }
+  co_return out;
+}
+
 Task<Result<Secret>> read_secret(kube::Client& client, kube::ObjectKey key, std::string datum) {
   FABRIC_CO_TRY(const api::SecretObject object, co_await client.get<api::SecretObject>(key));
   const Secret* found = object.find(datum);

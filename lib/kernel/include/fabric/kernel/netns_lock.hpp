@@ -2,6 +2,7 @@
 
 #include <fabric/base/error.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <string_view>
 
@@ -11,11 +12,14 @@ namespace fabric::kernel {
 using NetnsLock = std::shared_ptr<const void>;
 
 /// What the process that works on netstate::kGatewaySlices of a network namespace holds.
-inline constexpr std::string_view kGatewaySlicesLock = "fabric/gateway-slices";
+inline constexpr std::string_view kGatewaySlicesLock = "gateway-slices";
+/// Where the agents of a node meet: mounted into their containers, and writable by root only, so that nobody else can
+/// hold a lock against them.
+inline constexpr std::string_view kLockDirectory = "/run/fabric";
 
-/// Takes the lock of this name in the calling thread's network namespace, which is what xfrm state belongs to as well.
-/// An abstract Unix socket: no file is left behind, and containers on the host network meet without a shared folder.
-/// Errc::unavailable while another process holds it. See unix(7).
-Result<NetnsLock> take_netns_lock(std::string_view name);
+/// Takes the lock of this name for the calling thread's network namespace, which is what xfrm state belongs to as well:
+/// an flock(2) on a file of the directory, whose name ends with the namespace's inode. The file stays.
+/// Errc::unavailable while another process holds it; every error names the file.
+Result<NetnsLock> take_netns_lock(std::string_view name, const std::filesystem::path& directory = kLockDirectory);
 
 }  // namespace fabric::kernel

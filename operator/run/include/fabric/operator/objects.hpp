@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ Task<Result<void>> delete_objects(kube::Client& client, std::vector<json::Value>
 
 /// A manifest that names an object to delete.
 json::Value object_to_delete(const api::Gvk& gvk, std::string_view ns, std::string_view name);
+
+/// Manifests of the Endpoints of a cluster in a namespace, to delete them; with `node`, of the gateway on it only.
+Task<Result<std::vector<json::Value>>> endpoints_to_delete(kube::Client& client, std::string ns, std::string cluster_id,
+                                                           std::optional<std::string> node = std::nullopt);
 
 /// One key of a Secret. Errc::not_found when the Secret or the key is absent or empty; the message names both.
 Task<Result<Secret>> read_secret(kube::Client& client, kube::ObjectKey key, std::string datum);
