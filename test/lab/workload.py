@@ -69,6 +69,18 @@ def service_ips(cluster: Cluster, name: str = "probe", namespace: str = "default
     return tuple(sorted(service["spec"]["clusterIPs"], key=lambda ip: ":" in ip))
 
 
+def wait_pings(probe: Probe, targets: Iterable[str], timeout: float = 60) -> None:
+    """Pings until a round loses nothing: a busy machine stops a guest for longer than ping waits."""
+    targets = list(targets)
+
+    def probe_once() -> bool:
+        lost = {target: count for target, count in probe.ping(targets).items() if count}
+        if lost:
+            raise LabError(f"from {probe.node}: pings lost: {lost}")
+        return True
+    wait_for(f"pings from {probe.node}", probe_once, timeout)
+
+
 def wait_answers(probe: Probe, expected: dict[str, str | None], timeout: float = 60) -> dict[str, str]:
     """Asks until every target gives the expected answer (None: any answer); kube-proxy and routes need a moment."""
     def probe_once() -> dict[str, str]:
