@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace fabric::routeagent {
@@ -16,7 +17,6 @@ namespace {
 
 namespace names = api::names;
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 

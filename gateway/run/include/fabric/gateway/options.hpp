@@ -21,7 +21,7 @@ struct Options {
   std::string ns = "submariner-operator";
   std::string node;
   std::string cluster_id;
-  std::uint16_t natt_port = 4500;
+  std::uint16_t natt_port = api::names::kNattPort;
   bool force_udp_encaps = false;
   bool nat_traversal = true;
   bool preferred_server = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fabric/api/names.hpp>
 #include <fabric/base/error.hpp>
 #include <fabric/operator/agents.hpp>
 
@@ -13,8 +14,8 @@ struct Options {
   std::string identity;                    ///< Of this process in the Lease. POD_NAME.
   AgentDefaults agents;                    ///< Their image: FABRIC_AGENT_IMAGE.
   std::string listen_address = "::";
-  std::uint16_t metrics_port = 8080;
-  std::uint16_t probe_port = 8081;
+  std::uint16_t metrics_port = api::names::kOperatorMetricsPort;
+  std::uint16_t probe_port = api::names::kOperatorProbePort;
   std::string log_level = "info";
   std::string kubeconfig;  ///< Empty: in-cluster configuration.
 };

@@ -14,7 +14,7 @@ struct Options {
   std::string ns = "submariner-operator";  ///< Of the objects that it reads and writes.
   std::string node;                        ///< Name of the Node that it runs on.
   std::string cluster_id;
-  std::uint16_t natt_port = 4500;
+  std::uint16_t natt_port = api::names::kNattPort;
   bool force_udp_encaps = false;
   std::string listen_address = "::";  ///< Of probes and metrics.
   std::uint16_t listen_port = api::names::kRouteAgentMetricsPort;
